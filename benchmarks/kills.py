@@ -36,17 +36,25 @@ from collegium.errors import CollegiumError
 from kill_checks import check_draws, check_finished, check_ledger, remembered
 from kill_studies import KINDS, write_study
 
-SERVER = """
-import json, os, signal, sys, threading, time
-from pathlib import Path
+#: What a study imports once it runs, and what a command line is made of: a fork of it starts at once.
+WARM = """
 import jinja2, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
-import sklearn.naive_bayes
-import collegium.cli.label, collegium.dpsgd.run, collegium.statistics.session
-import collegium.study.runner, collegium.study.streaming
-from collegium.cli.main import main
-from collegium.noise.sums import LocalSum
+import pandas.io.formats.csvs, sklearn.naive_bayes
+import collegium.attacks.one_run, collegium.cli.blocks, collegium.cli.label, collegium.cli.progress
+import collegium.distillation.gaussian_process, collegium.dpsgd.run, collegium.planner.rehearsal
+import collegium.statistics.session, collegium.study.methods.votes.method, collegium.study.methods.votes.page
+import collegium.study.pages, collegium.study.registry, collegium.study.runner, collegium.study.streaming
+from collegium.cli.main import _built, app, main
 from collegium.study.student_file import skops_io
 skops_io()
+_built(app)
+"""
+SERVER = (
+    WARM
+    + """
+import json, os, signal, sys, threading, time
+from pathlib import Path
+from collegium.noise.sums import LocalSum
 sys.path.insert(0, BENCHMARKS)
 from kills import rank, stage_of
 
@@ -97,6 +105,7 @@ for line in sys.stdin:
         main()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+)
 
 
 class Killer:

@@ -127,12 +127,16 @@ def _import_for_label_jobs() -> None:
     import alembic.command
     import alembic.config
 
-    import collegium.cli.main
+    import collegium.cli.blocks
+    import collegium.cli.label
+    import collegium.cli.progress
     import collegium.ledger.versions
     import collegium.study.methods.votes.label_job
     import collegium.study.runner  # noqa: F401
+    from collegium.cli.main import _built, app
 
     assert alembic.command and alembic.config
+    _built(app)
 
 
 def _import_for_studies() -> None:

@@ -1,11 +1,12 @@
 """The command line: what each command says, and one clear line for everything that is wrong."""
 
+import contextlib
 import hashlib
+import io
 import json
 import math
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from collegium.cli import studies
+from collegium.cli.main import main
+from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.study.methods.dpsgd import baselines
 from collegium.study.terms import read_terms
 from tests.settings_file import settings
@@ -111,14 +115,20 @@ def contents(folder):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A finished study, of which one file is named in full, made by the installed script."""
+    """A finished study, of which one file is named in full, and what was said of it."""
     folder = tmp_path_factory.mktemp("finished")
     text = STUDY.replace('"test.csv"', json.dumps(str(folder / "test.csv")))
     path = write_study(folder, text)
-    script = Path(sys.executable).with_name("collegium")
-    done = subprocess.run([script, "run", path], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return path, done
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()) as said,
+        contextlib.redirect_stderr(io.StringIO()) as errors,
+        pytest.raises(SystemExit) as ended,
+    ):
+        patch.setattr(sys, "argv", ["collegium", "run", str(path)])
+        main()
+    assert not ended.value.code, errors.getvalue()
+    return path, said.getvalue(), errors.getvalue()
 
 
 # Every command
@@ -176,19 +186,16 @@ def test_plan_shows_who_gets_what_and_writes_and_spends_nothing(tmp_path, works)
 
 
 def test_a_plan_of_answers_is_kept_by_the_run(finished, works):
-    path, _ = finished
+    path, *_ = finished
     planned = json.loads(works("plan", path, "--json"))["answers_affordable"]
     said = json.loads((path.with_suffix("") / "release" / "privacy.json").read_text())
     assert said["stopped_by"] == "budget" and said["labels_released"] == planned
 
 
 def test_run_shows_the_account_and_where_everything_is(finished):
-    path, done = finished
-    shown = done.stdout
+    path, shown, errors = finished
     # After five seconds, on a slow machine, it tells how it gets on.
-    assert not [
-        line for line in done.stderr.splitlines() if not re.match(r"\[\d+:\d\d:\d\d\] ", line)
-    ]
+    assert not [line for line in errors.splitlines() if not re.match(r"\[\d+:\d\d:\d\d\] ", line)]
     for words in ("level", "people", "budget", "spent", "worst-case", "high", "average", "low"):
         assert words in shown
     assert re.search(r"labels released after \d+ queries, \d+\.\d % of them right", shown)
@@ -197,7 +204,7 @@ def test_run_shows_the_account_and_where_everything_is(finished):
 
 
 def test_json_stands_alone_on_the_standard_output(finished, works):
-    path, _ = finished
+    path, *_ = finished
     said = json.loads(works("run", path, "--json"))
     release = path.with_suffix("") / "release"
     assert said["report"] == str(release / "report.html")
@@ -212,7 +219,7 @@ def test_json_stands_alone_on_the_standard_output(finished, works):
 
 
 def test_report_says_what_was_released_and_changes_nothing(finished, works):
-    path, _ = finished
+    path, *_ = finished
     folder = path.with_suffix("")
     before = contents(folder)
     shown = works("report", folder)
@@ -253,6 +260,18 @@ def test_names_with_brackets_are_shown_as_they_are(tmp_path, works):
 @pytest.mark.slow
 def test_demo_shows_budgets_baselines_and_the_report(tmp_path, collegium, monkeypatch):
     folder = tmp_path / "demo"
+    monkeypatch.setattr(baselines, "_DRAWS", 1)  # each takes a quarter of a second
+    seeded = SeededNoise(
+        1
+    )  # whatever is drawn is the same in every run of this test: it cannot fail by chance
+    monkeypatch.setattr(SecureNoise, "_words", lambda self, *given: seeded._words(*given))
+    run, results = studies._run, []
+
+    def run_once(*given):
+        results.append(run(*given))
+        return results[-1]
+
+    monkeypatch.setattr(studies, "_run", run_once)
 
     def works(*command):  # on the standard error it tells how it gets on
         code, said, _ = collegium(*command)
@@ -274,6 +293,7 @@ def test_demo_shows_budgets_baselines_and_the_report(tmp_path, collegium, monkey
     for words in ("Each chose a privacy level", "people", "budget", "spent", "worst-case", "strictest",
                   "no privacy", "steps taken", "report.html"):  # fmt: skip
         assert words in shown
+    monkeypatch.setattr(studies, "_run", lambda *given: results[-1])
     (line,) = works("demo", "--out", folder, "--quiet").splitlines()
     assert line.endswith(f"published: {folder / 'release'}.")
     assert Path(said["report"]).stat().st_size > 10_000
@@ -704,7 +724,7 @@ def test_a_release_that_cannot_be_written_is_one_line_and_nothing_is_paid_twice(
 
 
 def test_a_folder_from_other_inputs_is_refused_and_left_untouched(finished, tmp_path, refused):
-    path, _ = finished
+    path, *_ = finished
     before = contents(path.with_suffix(""))
     other = write_study(tmp_path, private=lambda t: t.assign(weight=t["weight"] + 1))
     line = refused("run", other, "--out", path.with_suffix(""))

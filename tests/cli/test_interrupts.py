@@ -1,4 +1,4 @@
-"""Two Ctrl-C within milliseconds end a command like one: one line, 130, and nothing is torn."""
+"""Two Ctrl-C within milliseconds end a command like one: one line, 130, and what is there is used again."""
 
 import os
 import signal
@@ -8,33 +8,46 @@ import time
 
 import pytest
 
-from benchmarks.malformed import Malformed
+from benchmarks.kills import WARM
+from collegium.errors import InputError
+from tests.study.test_study_run import Story, run, settled, times, write_study
 
 # Runs one command after the other, each in a process forked with all that it imports. A command says its
-# process's number when the study has come to a stage, and lingers there for Ctrl-C; then comes how it ended.
-SERVER = """
+# process's number when its study has come so far, and lingers there for Ctrl-C; then comes how it ended.
+SERVER = (
+    WARM
+    + """
 import os, sys, time
-import joblib, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style, sklearn.naive_bayes
-import collegium.study.runner
+from pathlib import Path
 from collegium.cli import progress
-from collegium.cli.main import main
-from collegium.study.student_file import skops_io
-skops_io()
 for line in sys.stdin:
-    said, *argv = line.split()
+    stage, study = line.split()
     child = os.fork()
     if not child:
         os.setsid()
         os.dup2(os.open("errors.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-        def lingers(self, name, total=None):
-            if name == said:
-                print(os.getpid(), flush=True)
-                time.sleep(600)
-        progress.LineObserver.stage = lingers
-        sys.argv = ["collegium", *argv]
+        vault = Path(study).with_suffix("") / "vault"
+        has_come_so_far = {
+            "teachers": lambda: len([*vault.glob("teachers/0*.joblib")]) > 2,
+            "labels": lambda: b'{"settle"' in (vault / "journal.jsonl").read_bytes(),
+            "report": lambda: True,
+        }[stage]
+        lingered, progress._SILENT_S = [], float("inf")
+        def lingering(way):
+            def told(self, *given):
+                way(self, *given)
+                if self._name == stage and has_come_so_far() and not lingered:
+                    lingered.append(stage)
+                    print(os.getpid(), flush=True)
+                    time.sleep(60)
+            return told
+        for way in ("stage", "advanced"):
+            setattr(progress.LineObserver, way, lingering(getattr(progress.LineObserver, way)))
+        sys.argv = ["collegium", "run", study]
         main()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,31 +66,29 @@ def server(tmp_path_factory):
         process.stdin.close()
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    return Malformed(tmp_path_factory.mktemp("interrupted"), 0)
-
-
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize(
     ("stage", "delay", "group", "n_jobs"),
-    [
-        ("teachers", 0.01, False, 2),
-        ("teachers", 0.01, True, 2),
-        ("labels", 0.0, False, 1),
-        ("report", 0.02, True, 2),
-    ],
+    [("teachers", 0.01, True, 2), ("labels", 0.0, False, 1), ("report", 0.02, True, 1)],
 )
-def test_two_within_milliseconds(made, server, collegium, stage, delay, group, n_jobs):
-    """A worker that is just starting hears Ctrl-C for itself, and may still say so (joblib's loky)."""
-    folder = made._copy(made._study)
-    toml = folder / "study.toml"
-    toml.write_text(toml.read_text("utf-8").replace("n_jobs = 1", f"n_jobs = {n_jobs}"), "utf-8")
-    out = str(folder / "new")
-    process, heard = server
-    process.stdin.write(f"{stage} run {toml} --out {out}\n")
-    process.stdin.flush()
+def test_two_within_milliseconds(tmp_path, server, stage, delay, group, n_jobs):
+    """While teachers learn in other processes, between two blocks of questions, and at the end.
+
+    A worker that is just starting hears Ctrl-C for itself, and may still say so (joblib's loky).
+    """
+    sections = {
+        "privacy": {"levels": {"high": 400.0, "average": 800.0, "low": 1200.0}},
+        "teachers": {"n_teachers": 40},
+        "aggregation": {"sigma": 12},
+    }
+    path = write_study(tmp_path, **sections, run={"n_jobs": n_jobs})
+    study, (process, heard) = tmp_path / "study", server
+    print(stage, path, file=process.stdin, flush=True)
     number = int(process.stdout.readline())
+    assert number > 1, heard.read_text("utf-8")
+    if stage == "labels":
+        with pytest.raises(InputError, match="another process is running the study"):
+            run(path)
     time.sleep(delay)
     for _ in range(2):
         (os.killpg if group else os.kill)(number, signal.SIGINT)
@@ -85,8 +96,20 @@ def test_two_within_milliseconds(made, server, collegium, stage, delay, group, n
     code, errors = int(process.stdout.readline()), heard.read_text("utf-8")
     lines = [line for line in errors.splitlines() if not line.startswith(("warning: ", "Note: "))]
     assert code == 130, errors
-    assert sum(line.startswith("interrupted: ") for line in lines) == 1, errors
-    assert group or len(lines) == 1, errors
-    toml.write_text(toml.read_text("utf-8").replace("n_jobs = 2", "n_jobs = 1"), "utf-8")
-    code, _, errors = collegium("run", str(toml), "--out", out)
-    assert code == 0, errors
+    told = [
+        line for line in lines if line.startswith("interrupted: nothing that was paid for is lost")
+    ]
+    assert len(told) == 1, errors
+    assert n_jobs > 1 or len(lines) == 1, errors
+    taught, asked = times(study), settled(study)
+    assert all(outcome.verdict != "lost" for outcome in asked)
+    assert (stage == "teachers") == (not asked)
+    assert (stage == "report") == (study / "vault" / "aggregation.json").exists()
+    if stage == "labels":
+        assert 0 < len(asked) < 80
+    story = Story()
+    run(write_study(tmp_path, **sections), story)
+    again = times(study)
+    assert len(taught) > 2 and {name: again[name] for name in taught} == taught
+    assert len(again) - len(taught) == dict(story.stages).get("teachers", 0)
+    assert settled(study)[: len(asked)] == asked

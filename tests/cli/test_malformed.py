@@ -7,6 +7,8 @@ import time
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.malformed import KINDS, STUDY, Malformed, attack
@@ -101,10 +103,8 @@ def test_a_budget_too_large_to_compute_with_is_not_read_as_none(tmp_path, colleg
 def test_bombs_are_refused_in_seconds(tmp_path):
     start = time.process_time()
     bomb = tmp_path / "bomb.csv.gz"
-    with gzip.open(bomb, "wb", compresslevel=1) as file:
-        file.write(b"a,b\n")
-        for _ in range(1 << 8):
-            file.write(b"0" * (1 << 20))
+    zeros = gzip.compress(b"0" * (1 << 20))  # gzip files one after the other are one
+    bomb.write_bytes(gzip.compress(b"a,b\n") + (1 << 8) * zeros)
     with pytest.raises(InputError, match="unpacks to more than"):
         read_any(bomb)
     wide = tmp_path / "wide.csv"
@@ -112,7 +112,8 @@ def test_bombs_are_refused_in_seconds(tmp_path):
     with pytest.raises(InputError, match="1,000,000 columns"):
         read_any(wide)
     many = tmp_path / "many.parquet"
-    pd.DataFrame({f"c{n}": np.zeros(1 << 20, np.int8) for n in range(130)}).to_parquet(many)
+    column = pa.nulls(1 << 20)
+    pq.write_table(pa.table({f"c{n}": column for n in range(130)}), many)
     with pytest.raises(InputError, match="declares 136,314,880 cells"):
         read_any(many)
     assert MOST_COLUMNS < 10**6

@@ -199,7 +199,7 @@ CELLS = st.one_of(
 
 
 @given(st.lists(CELLS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_no_private_value_raises_and_all_numbers_are_within_bounds(cells):
     column = pd.Series([None] * len(cells), dtype=object)
     for place, cell in enumerate(cells):

@@ -262,7 +262,7 @@ def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(world
     whole = undisturbed.drawn
     assert len(whole) == len(set(whole)) > 1
     seen = set()
-    for at in places(undisturbed, 4):
+    for at in places(undisturbed, 3):
         config, faults, out = world(kind, f"at {at}")
         faults.at, faults.happens = at, kill
         with pytest.raises(Killed):

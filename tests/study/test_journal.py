@@ -425,9 +425,9 @@ def test_lines_are_flushed_to_the_disk_before_a_step_returns(tmp_path, monkeypat
     assert any(stat.st_ino == tmp_path.stat().st_ino for stat in flushed), "the folder's entry too"
 
 
-def test_a_journal_of_a_hundred_thousand_lines_is_read_in_seconds(tmp_path):
+def test_a_journal_of_twenty_thousand_lines_is_read_at_once(tmp_path):
     head, lines = START, []
-    for first in range(0, 200_000, 4):
+    for first in range(0, 40_000, 4):
         rows = [[first + step, 100 + first + step, ANSWERED, 2] for step in range(4)]
         for entry in ({"reserve": block(first, 4)}, {"settle": rows}):
             head, line = chained(b"key", head, entry)
@@ -435,8 +435,8 @@ def test_a_journal_of_a_hundred_thousand_lines_is_read_in_seconds(tmp_path):
     path = tmp_path / "journal"
     path.write_bytes(b"".join(lines))
     begin = time.process_time()
-    assert FileJournal(path, key=b"key").records == len(lines) == 100_000
-    assert time.process_time() - begin < 10
+    assert FileJournal(path, key=b"key").records == len(lines) == 20_000
+    assert time.process_time() - begin < 2  # a tenth of it is usual
 
 
 def test_two_writers_do_not_mix(tmp_path):

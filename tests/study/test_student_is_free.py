@@ -33,6 +33,7 @@ def write(folder, student: str):
         levels = {{ high = 3.0, low = 6.0 }}
         delta = 1e-6
         [teachers]
+        model = "sklearn.naive_bayes.GaussianNB"
         n_teachers = 30
         [aggregation]
         aggregator = "gnmax"
