@@ -302,7 +302,7 @@ class Watched(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         Watched.shown.append(np.array(X))
-        np.random.random()
+        np.random.random()  # noqa: NPY002
         if self.random_state is not None and hasattr(self.random_state, "random"):
             self.random_state.random()
         if self.checkpoint_folder is not None:
@@ -318,8 +318,8 @@ class Watched(ClassifierMixin, BaseEstimator):
 def test_a_rehearsal_leaves_no_trace(rehearse, tmp_path):
     own = np.random.RandomState(4)
     model = make_pipeline(StandardScaler(), Watched(own, tmp_path))
-    before = (own.get_state()[1].tolist(), np.random.get_state()[1].tolist())
-    position = np.random.get_state()[2]
+    before = (own.get_state()[1].tolist(), np.random.get_state()[1].tolist())  # noqa: NPY002
+    position = np.random.get_state()[2]  # noqa: NPY002
     X = numbers(30)
     kept = X.copy()
     Watched.shown.clear()
@@ -331,8 +331,8 @@ def test_a_rehearsal_leaves_no_trace(rehearse, tmp_path):
     assert not hasattr(model[-1], "classes_")
     assert (model[-1].random_state, model[-1].checkpoint_folder) == (own, tmp_path)
     assert list(tmp_path.iterdir()) == []
-    assert before == (own.get_state()[1].tolist(), np.random.get_state()[1].tolist())
-    assert position == np.random.get_state()[2]
+    assert before == (own.get_state()[1].tolist(), np.random.get_state()[1].tolist())  # noqa: NPY002
+    assert position == np.random.get_state()[2]  # noqa: NPY002
     assert (kept == X).all()
 
 

@@ -12,6 +12,7 @@ import collegium as cg
 from collegium.data.record_kinds import kind_of_records
 from collegium.errors import InputError
 from collegium.planner import recommend
+from collegium.planner.candidates import direct
 from collegium.planner.expected import from_experience, from_labels
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import recommend_from

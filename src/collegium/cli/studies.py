@@ -410,7 +410,7 @@ def _comparison_table(comparison: Mapping[str, float | None], n_test: int) -> Ta
     return Table(
         [Column("learnt with", is_number=False), Column("accuracy")],
         [(name, share(accuracy)) for name, accuracy in comparison.items()],
-        "Each run has other noise, so the budgets are compared by means of five runs. They use the same records "
-        "again, which only public data like these allow.",
+        "Each run has other noise, so the budgets are compared by means of five runs. They use the same "
+        "records again, which only public data like these allow.",
         f"Right on {n_test:,} public test records",
     )
