@@ -120,7 +120,7 @@ def test_refusals(refused, tmp_path, monkeypatch, arguments, message):
         ([*LEVELS[:4], "--level", "high"], "not NAME=EPSILON"),
         ([*LEVELS[:4], "--level", "high=x"], "not NAME=EPSILON"),
         ([*LEVELS[:4], "--level", "high=1", "--level", "high=2"], "given twice"),
-        ([*LEVELS[:4], "--level", "high=1"], "unknown"),
+        ([*LEVELS[:4], "--level", "high=1"], "does not know"),
     ],
 )
 def test_changes_that_are_refused_change_nothing(

@@ -63,7 +63,7 @@ def folder(tables, tmp_path, monkeypatch):
     return tmp_path
 
 
-def study(folder, **sections):
+def study(folder, spend=1.0, **sections):
     settings = {
         "data": {"private": "private.csv", "public": "public.csv", "target": "y", "owner": "who",
                  "classes": ["no", "yes"], "public_may_overlap": True},
@@ -74,6 +74,8 @@ def study(folder, **sections):
     }  # fmt: skip
     for section, keys in sections.items():
         settings[section] = {**settings.get(section, {}), **keys}
+    if settings.get("ledger", {}).get("url") != "none":
+        settings["privacy"].setdefault("spend", spend)
     return config_from(settings, folder)
 
 
@@ -149,7 +151,7 @@ def test_what_no_ledger_can_remember_is_said_or_refused_where_one_was_named(
     folder, sections, reason
 ):
     heard = Heard()
-    plan_study(study(folder, **sections), observer=heard)
+    plan_study(study(folder, None, **sections), observer=heard)
     assert any("no ledger remembers" in line and reason in line for line in heard.notes)
     Ledger.create(folder / "mine.ledger")
     with pytest.raises(InputError, match=reason):
@@ -359,7 +361,7 @@ def test_another_ledger_or_none_is_refused_half_way(folder, monkeypatch):
 
 
 def test_what_was_begun_without_goes_on_without(folder, monkeypatch):
-    config = study(folder, **MU)
+    config = study(folder, None, **MU)
     run(study(folder, **MU, ledger={"url": "none"}), folder / "out")
     heard = Heard()
     run(config, folder / "out", heard)
@@ -369,7 +371,7 @@ def test_what_was_begun_without_goes_on_without(folder, monkeypatch):
 
 @pytest.mark.parametrize("name", ["ledger.json", "left.npy"])
 def test_what_the_folder_remembers_of_the_ledger_cannot_be_taken_away(folder, monkeypatch, name):
-    config = study(folder, **MU)
+    config = study(folder, None, **MU)
     restore = cut_off(monkeypatch, "after reserving")
     with pytest.raises(CutOff):
         run(config, folder / "out")
@@ -569,7 +571,7 @@ def test_a_label_job_with_laplace_noise_is_finished_only_once(ballots, collegium
     Ledger.create(ballots / "people.ledger", promise=promise)
     named = ("--people", ballots / "people.csv", "--aggregator", "lnmax")
     for is_first in (True, False):
-        gamma = settings(ballots, "aggregation.gamma = 0.05")
+        gamma = settings(ballots, "aggregation.gamma = 0.05", "privacy.spend = 1.0")
         code, _, noted = label(collegium, ballots, "one", *named, *gamma)
         assert code == 0, noted
         assert ("left of what they granted" in noted) == is_first
