@@ -249,3 +249,17 @@ def test_what_leaks_is_found_beside_what_noise_leaves(delta_0):
         assert ample.most_found(alarms) >= finds * (1 - 1e-15)
     assert ample.most_found(1.0) == 1.0
     assert TradeOff(Budget(0.01, 1e-9), mu_beside=0.7, leak_beside=0.1).most_found(0.1) < 0.102
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+@pytest.mark.parametrize(
+    "how", [{}, {"gaussian": True}, {"one_way": True}, {"mu_beside": 0.4, "leak_beside": 1e-3}]
+)
+def test_who_is_right_most_often_is_nowhere_on_the_curve_right_more_often(epsilon, delta, how):
+    """Right is who finds, and who accuses nobody wrongly: half of each; the best false alarms decide."""
+    tests = TradeOff(Budget(epsilon, delta), **how)
+    alarms = np.concatenate([np.linspace(0, 1, 2001), np.geomspace(1e-14, 1, 2000)])
+    along = max((tests.most_found(float(a)) + 1 - float(a)) / 2 for a in alarms)
+    assert along <= tests.right_guesses
+    # With another account beside, the best test of each bounds what is said; otherwise it is that test.
+    assert "mu_beside" in how or tests.right_guesses == pytest.approx(along, abs=1e-3)

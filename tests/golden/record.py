@@ -32,6 +32,13 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   (``label --settings``), and so in what a label job tells of itself (``config`` instead of ``settings``,
   whose digests are of the new form); recorded commands still have options (``label_options.py``). Ten
   refusals name the key that is wrong, which they did not before.
+- A ledger promises one number for all its life: a consent page and a receipt say the same (60 at ε = 2), and
+  the first release on a ledger is charged as all others, in μ: votes at the price of all noisy counts, which
+  buys fewer answers than labels by themselves; DP-SGD on samples with a little more noise. Its budgets have
+  the ε that was granted, at the δ that is left beside what the ledger keeps back (9.9e-6 of 1e-5; before,
+  ε = 0.9993 of 1), and what is booked is said at that δ, too. ``takes_whole_budgets`` is gone.
+- What a budget means is said in the one sentence of consent pages and receipts (``right_of_100``), and no
+  more by 5 wrong accusations in 100; the table of error rates is as it was.
 """
 
 from __future__ import annotations

@@ -13,9 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.events import Gaussian, PureNoise
 from collegium.accounting.gaussian import gdp_to_pure, pure_to_gdp
 from collegium.accounting.promises import Promise
 from collegium.budgets import Budget
+from collegium.errors import InputError
 from collegium.ledger.limits import PROMISES, Cost, Lifetime, Limit
 
 ONE = Budget(1.0, 1e-5)
@@ -136,5 +139,29 @@ def test_parts_of_an_epsilon_cost_no_more_than_all_of_it(parts):
     assert squared <= pure_to_gdp(math.fsum(parts)) ** 2 * (1 + 1e-11)
 
 
+@pytest.mark.parametrize(
+    ("promise", "pure", "small", "gaussian"),
+    [("either", True, True, True), ("gaussian", False, True, True), ("pure", True, True, False)],
+)
+def test_an_account_allows_what_its_ledger_does(promise, pure, small, gaussian):
+    """ε = 0.9 is pure and beyond μ, ε = 0.2 within both, and Gaussian noise of that μ in μ alone."""
+    events = [PureNoise([0.9]), PureNoise([0.2]), Gaussian([1.0], scale=5.0)]
+    for event, allowed in zip(events, (pure, small, gaussian), strict=True):
+        account = GaussianAccountant([1.0], 1e-5, promise=Promise(promise))
+        assert account.affords(event) is allowed
+        if promise != "either":
+            limit = Lifetime(promise, delta_0_share=0.0).limit(ONE)
+            (cost,) = Cost.of_event(event)
+            assert limit.allows(cost) is allowed
+            if allowed:
+                account.charge(event)
+                told = float(account.epsilon_spent()[0])
+                assert told == pytest.approx(limit.epsilon_of(cost, 1e-5), rel=1e-12)
+                assert account.is_gaussian is (promise == "gaussian")
+
+
 def test_a_promise_is_one_of_two_words():
     assert [Lifetime(one).promise for one in PROMISES] == [Promise.GAUSSIAN, Promise.PURE]
+    for wrong in ("either", "Pure", 1, None):
+        with pytest.raises(InputError, match="promise must be one of gaussian, pure"):
+            Lifetime(wrong)

@@ -61,8 +61,8 @@ def test_groups_are_shown_with_budgets_rounded_down_and_spending_rounded_up():
     assert first["δ"] == "1e-5"
     assert second["Budget ε per person"] == "2.7725"
     assert second["Spent ε per person"].startswith("2.7701")
-    # e^ε·α + δ at ε = ln 2, α = 0.05, rounded up
-    assert "at most 10.1 of 100 people" in first["What the budget means"]
+    # e^ε/(1 + e^ε) at ε = ln 2 is 2/3, rounded up
+    assert "right at most 67 times in 100" in first["What the budget means"]
 
 
 def test_plan_is_shown_per_group():

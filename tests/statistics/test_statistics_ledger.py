@@ -62,6 +62,34 @@ def test_what_was_not_used_is_given_back(ledger: Ledger, noise: str) -> None:
         assert row.epsilon_spent == pytest.approx(entered[level], rel=1e-6)
 
 
+@pytest.mark.parametrize(("promise", "noise"), [("gaussian", "laplace"), ("pure", "auto")])
+def test_all_of_a_session_may_be_asked_with_laplace_noise(
+    tmp_path: Path, promise: str, noise: str
+) -> None:
+    """Shares of what the ledger promises, in whatever it counts: the filter refuses none of them."""
+    ledger = Ledger.create(tmp_path / "people.ledger", promise=promise)
+    with session(ledger, noise=noise, questions=3, spend=0.5) as ask:
+        assert ask.noise == "laplace"
+        ask.mean("age")  # measures the spread beside
+        ask.groupby("sex").median("age")
+        ask.histogram("age", calibrated=True)
+        assert ask.left()["share_left"].tolist() == pytest.approx([0.0, 0.0], abs=1e-9)
+    for one in ledger.standings():
+        assert 0.2 < 1 - one.share_left <= 0.5 + 1e-9
+    assert ask.privacy_.gaussian == (promise == "gaussian")
+    assert ask.privacy_.right_of_100(ask.privacy_.groups[0]) == (74 if promise == "pure" else 56)
+
+
+def test_gaussian_noise_is_refused_where_pure_epsilon_is_promised(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "pure.ledger", promise="pure")
+    with pytest.raises(InputError, match=r"promises pure ε .* use Laplace noise"):
+        session(ledger, noise="gaussian")
+    people = [cg.ledger.Cost(0.01), cg.ledger.Cost(0.0)]
+    with pytest.raises(BudgetExceededError, match="refused: the ledger promises pure ε"):
+        ledger.reserve("a", "a count", BUDGETS, people, [0] * N, neighbours=Neighbours.ANY_CHANGE)
+    assert len(ledger.history()) == 1
+
+
 def test_nothing_asked_is_nothing_paid(ledger: Ledger) -> None:
     with session(ledger):
         pass

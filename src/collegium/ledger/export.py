@@ -35,7 +35,7 @@ def as_json(ledger: Ledger) -> dict[str, Any]:
 
 
 def standing_as_json(standing: Standing) -> dict[str, Any]:
-    """Write how some people stand."""
+    """Write how some people stand; what has no limit in the ledger's promise has "inf" left."""
     return {
         "level": standing.level,
         "epsilon": number_as_json(standing.budget.epsilon),

@@ -96,12 +96,12 @@ def _row(row: GroupSpending, privacy: PrivacyStatement, budget: Budget) -> Promi
 def footnotes(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None = None) -> list[str]:
     """Say what the rows leave out: what a ledger keeps back, levels that are not shown."""
     lines = []
-    kept = [
-        f"{row.group}: {down(row.budget.delta)} of {down(granted.delta)}"
+    kept = dict.fromkeys(
+        f"{down(row.budget.delta)} of {down(granted.delta)}"
         for row in privacy.shown
         for granted in [granted_by(row, chosen or {})]
         if granted.delta != row.budget.delta
-    ]
+    )
     if kept:
         lines.append(
             "A ledger keeps a small share of each δ back, for releases that need some beside their noise; "
