@@ -21,10 +21,7 @@ from collegium.study.verifying import examine
 # never. Every draw of noise is written down.
 SERVER = """
 import os, signal, sys
-import alembic.command, alembic.config
 import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
-import collegium.study.methods.statistics.method, collegium.study.methods.statistics.page
-import collegium.study.pages, collegium.study.registry
 import collegium.cli.blocks, collegium.cli.progress, collegium.ledger.ledger
 import collegium.study.runner
 from collegium.cli.main import _built, app, main
