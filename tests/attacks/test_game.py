@@ -157,7 +157,7 @@ def test_a_check_that_is_not_charged_is_caught(mechanism):
     made = mechanism(aggregator=aggregator, queries=2)
     assert refuted(play(made, queries=2, runs=300)) == set()
     broken = replace(made, pricing=ForgetsChecks(aggregator, made.electorate))
-    assert refuted(play(broken, queries=2)) == set(RICH)
+    assert refuted(play(broken, queries=2, runs=300)) == set(RICH)
 
 
 def test_the_same_noise_for_check_and_answer_is_caught(mechanism):
@@ -166,7 +166,7 @@ def test_the_same_noise_for_check_and_answer_is_caught(mechanism):
 
     noise = Reused(lambda query, purpose: (query, "anything"))
     made = replace(mechanism(aggregator=ConfidentGNMax(1.0, 10.0, 8.0)), noise=noise)
-    assert refuted(play(made, queries=2)) == set(RICH)
+    assert refuted(play(made, queries=2, runs=250)) == set(RICH)
 
 
 def test_the_same_noise_for_two_queries_is_caught(mechanism):
@@ -175,7 +175,7 @@ def test_the_same_noise_for_two_queries_is_caught(mechanism):
 
     noise = Reused(lambda query, purpose: (query // 2, purpose))
     made = replace(mechanism(aggregator=GNMax(8.0)), noise=noise)
-    assert refuted(play(made, queries=2)) == set(RICH)
+    assert refuted(play(made, queries=2, runs=250)) == set(RICH)
 
 
 def test_upsampling_charged_for_one_teacher_is_caught(mechanism):
@@ -190,7 +190,7 @@ def test_upsampling_charged_for_one_teacher_is_caught(mechanism):
 def test_no_noise_at_all_is_caught(mechanism):
     none = Altered(lambda total, noise, query, purpose: total)
     made = replace(mechanism(aggregator=GNMax(8.0), queries=1), noise=none)
-    assert refuted(play(made, queries=1)) == set(RICH)
+    assert refuted(play(made, queries=1, runs=250)) == set(RICH)
 
 
 # --------------------------------------------------------------------------------- bad input

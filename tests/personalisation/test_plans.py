@@ -558,3 +558,18 @@ def test_plans_warn_of_nothing():
         warnings.simplefilter("error")
         for personalisation in ALL_PLANNERS:
             personalisation.plan(THREE, SIZES, 100)
+
+
+@pytest.mark.parametrize("personalisation", ALL_PLANNERS, ids=label)
+def test_effective_votes_are_those_of_everybodys_influence_one_by_one(personalisation):
+    plan = personalisation.plan(THREE, SIZES, 100)
+    said = [
+        group.sensitivity * group.frequency
+        for group in plan.groups.values()
+        for _ in range(group.owners)
+    ]
+    share = math.fsum(said) ** 2 / math.fsum(one * one for one in said) / len(said)
+    assert plan.effective_votes == pytest.approx(100 * share, rel=1e-12)
+    alike = personalisation.plan(dict.fromkeys(THREE, Budget(1.0)), SIZES, 100)
+    if personalisation.rule != "algorithm2":  # where large groups weigh more, whatever they grant
+        assert alike.effective_votes == pytest.approx(100)
