@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -20,7 +20,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.checks import check_whole, exact_float, exact_floats, is_number, shown
+from collegium.checks import (
+    as_numbers,
+    check_is,
+    check_whole,
+    exact_float,
+    exact_floats,
+    is_number,
+    shown,
+)
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 from collegium.index_alignment import refuse_other_order
 from collegium.names import as_names, spelt_alike
@@ -339,7 +347,8 @@ class Budgets:
         owners: ArrayLike | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        codes = np.asarray(record_groups, dtype=np.intp)
+        self._groups = checked_groups(groups)
+        codes = _codes(record_groups, len(self._groups))
         if codes.ndim != 1 or codes.size == 0:
             raise InputError(f"budgets need at least one record, got shape {codes.shape}")
         self.named = owners is not None
@@ -360,7 +369,6 @@ class Budgets:
                 f"{unnamed.size:,} record(s) without an owner, first {WHERE}: name the owner of each record",
                 unnamed[0],
             )
-        self._groups = dict(groups)
         self.group_names: tuple[str, ...] = tuple(self._groups)
         record_owner, unique = pd.factorize(names)
         self.record_owner: NDArray[np.intp] = np.asarray(record_owner, dtype=np.intp)
@@ -591,7 +599,11 @@ def as_budgets(given: Any, delta: float = DEFAULT_DELTA, n_records: int | None =
         return given
     if n_records is not None and isinstance(given, Budget):
         return Budgets({epsilon_group(given.epsilon): given}, np.zeros(n_records, dtype=np.intp))
-    if n_records is not None and np.ndim(given) == 0 and is_number(np.asarray(given)[()]):
+    try:
+        is_single = np.ndim(given) == 0
+    except ValueError:
+        raise InputError(f"budgets must be one number per record, got {shown(given)}") from None
+    if n_records is not None and is_single and is_number(np.asarray(given)[()]):
         given = np.full(n_records, _as_float(given, "epsilon"))
     if isinstance(given, str):
         raise InputError(
@@ -604,8 +616,32 @@ def as_budgets(given: Any, delta: float = DEFAULT_DELTA, n_records: int | None =
     return Budgets.from_epsilons(given, delta)
 
 
+def checked_groups(groups: Mapping[str, Budget]) -> dict[str, Budget]:
+    """Refuse what does not name groups and their budgets."""
+    if not isinstance(groups, Mapping) or not groups:
+        raise InputError(f"groups must be a dict of budgets by name, got {shown(groups)}")
+    for budget in groups.values():
+        check_is("each group's budget", budget, Budget, "make one with Budget(1.0)")
+    return dict(groups)
+
+
+def _codes(record_groups: ArrayLike, n_groups: int) -> NDArray[np.intp]:
+    numbers = as_numbers(record_groups)
+    if numbers is None or (numbers != np.floor(numbers)).any():
+        raise InputError("record_groups must be the number of each record's group, from 0")
+    if ((numbers < 0) | (numbers >= n_groups)).any():
+        raise InputError(
+            f"record_groups must lie between 0 and {n_groups - 1}: groups count from 0"
+        )
+    return numbers.astype(np.intp)
+
+
 def _level_names(given: Sequence[str]) -> Sequence[str]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Sequence)
+        or not all(isinstance(name, Hashable) for name in given)
+    ):
         raise InputError(f"public levels must be a list of names, got {shown(given)}")
     return list(dict.fromkeys(given))
 
@@ -631,7 +667,7 @@ def _as_float(value: Any, name: str) -> float:
             f"{name} is larger than any number that can be computed with: give a smaller one, or inf"
         ) from None
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {value!r}") from None
+        raise InputError(f"{name} must be a number, got {shown(value)}") from None
 
 
 def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -75,6 +75,22 @@ def exact_floats(values: NDArray[Any]) -> NDArray[np.float64] | None:
     return numbers
 
 
+def as_numbers(values: Any) -> NDArray[np.float64] | None:
+    """Turn a number, or numbers in any shape, into floats; None where that cannot be done.
+
+    Examples
+    --------
+    >>> as_numbers([1, 2]), as_numbers("x"), as_numbers(10**400), as_numbers([1j])
+    (array([1., 2.]), None, None, None)
+    """
+    try:
+        if np.iscomplexobj(values):
+            return None
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def listed(names: Any, most: int = 20) -> str:
     """Write names one after the other for a message; of many, the first few and how many there are.
 

@@ -4,9 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.errors import LedgerError
+from collegium.ledger import chain
 from collegium.ledger.chain import Key
 from collegium.ledger.database import Database
 from collegium.ledger.ledger import Ledger
@@ -57,3 +59,21 @@ def test_several_programs_that_need_it_first_make_one(tmp_path):
         made = list(programs.map(lambda _: place.made(PROMISED).id, range(8)))
     assert len(set(made)) == 1
     assert Ledger(place.url).verify() == 1
+
+
+def test_a_folder_that_takes_no_files_is_refused_and_not_waited_for(tmp_path, monkeypatch):
+    """The lock was waited for without an end, since it could not be made."""
+
+    def takes_none(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(chain, "check_folder", takes_none)
+    with pytest.raises(LedgerError, match=r"cannot be used \(Permission denied\)"):
+        Ledger.create(tmp_path / "people.ledger")
+
+
+def test_a_lock_that_is_not_given_back_is_not_waited_for_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(chain, "_WAIT_S", 0.05)
+    held = pytest.raises(LedgerError, match=r"another program has held .* for 0\.05 seconds")
+    with FileLock(tmp_path / "people.ledger.key.anchor.lock"), held:
+        Ledger.create(tmp_path / "people.ledger")

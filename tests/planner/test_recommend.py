@@ -236,8 +236,8 @@ def test_experience_grows_with_the_signal():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"goal": "speed"}, "goal must be 'accuracy'"),
-        ({"neighbours": "next door"}, "neighbours must be 'zero-out' or 'replace-one'"),
+        ({"goal": "speed"}, "goal must be one of accuracy"),
+        ({"neighbours": "next door"}, "neighbours must be one of zero-out, replace-one"),
         ({"y_public": [0, 1]}, "300 public records, but 2 classes in y_public"),
         ({"X_public": None}, "public records are missing"),
         ({"n_records": None}, "the number of records is missing: give n_records"),

@@ -7,6 +7,7 @@ their values; public parameters (noise scales, budgets, orders, sensitivities) a
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.checks import as_numbers
 from collegium.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -14,10 +15,9 @@ FloatArray = NDArray[np.float64]
 
 def as_floats(name: str, value: ArrayLike) -> FloatArray:
     """Return `value` as an array of floats, or raise InputError if it is no number or has a NaN."""
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number or an array of numbers; pass floats.") from None
+    array = as_numbers(value)
+    if array is None:
+        raise InputError(f"{name} must be a number or an array of numbers; pass floats.")
     if np.isnan(array).any():
         raise InputError(f"{name} contains NaN; allowed are numbers only: find where it came from.")
     return array
@@ -30,6 +30,11 @@ def as_nonnegative(name: str, value: ArrayLike) -> FloatArray:
     if refused.size:
         raise InputError(f"{name} must be finite and at least 0, got {refused[0]:g}; correct it.")
     return array
+
+
+def as_nonnegative_scalar(name: str, value: ArrayLike) -> float:
+    """Return `value` as one float in [0, inf)."""
+    return _only(name, as_nonnegative(name, value))
 
 
 def as_positive(name: str, value: ArrayLike) -> FloatArray:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.accounting._inputs import as_floats
 from collegium.accounting.bookkeeping import (
     MOST_CHARGES,
     add_repeatedly,
@@ -28,6 +29,7 @@ from collegium.accounting.bookkeeping import (
 )
 from collegium.accounting.events import Event, SensitiveCurve
 from collegium.accounting.neighbours import Neighbours
+from collegium.checks import shown
 from collegium.errors import BudgetExceededError, InputError
 
 Floats = NDArray[np.float64]
@@ -94,15 +96,22 @@ class Accountant(ABC):
         names: Sequence[str] | None = None,
         neighbours: Neighbours = Neighbours.ANY_CHANGE,
     ) -> None:
-        self.epsilon: Floats = np.atleast_1d(np.array(epsilon, dtype=np.float64))
-        self.delta: Floats = np.broadcast_to(
-            np.asarray(delta, dtype=np.float64), self.epsilon.shape
-        ).copy()
+        self.epsilon: Floats = np.atleast_1d(np.array(as_floats("epsilon", epsilon)))
+        deltas = as_floats("delta", delta)
+        if deltas.shape not in ((), (1,), self.epsilon.shape):
+            raise InputError(
+                f"delta must be a number, or one for each cohort, got shape {deltas.shape}"
+            )
+        self.delta: Floats = np.broadcast_to(deltas, self.epsilon.shape).copy()
         if self.epsilon.ndim != 1 or not self.epsilon.size:
             raise InputError("an account needs at least one cohort: give one epsilon per cohort")
         if np.isnan(self.epsilon).any() or (self.epsilon <= 0).any():
             raise InputError("every cohort's epsilon must be greater than 0 (or infinite)")
         self._check_delta()
+        if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
+            raise InputError(
+                f"names must be a list of names, one for each cohort, got {shown(names)}"
+            )
         self.names = tuple(names) if names is not None else tuple(map(str, range(len(self))))
         if len(self.names) != len(self):
             raise InputError(f"{len(self)} cohorts, but {len(self.names)} names: give one each")

@@ -18,7 +18,7 @@ from collegium.accounting.composition import (
     optimal_composition,
     zcdp_epsilon,
 )
-from collegium.accounting.currency import GaussianBound, loss_distributions
+from collegium.accounting.currency import GaussianBound, loss_distributions, self_composed
 from collegium.accounting.events import (
     BoundedRange,
     Composition,
@@ -43,6 +43,8 @@ FULLY, MECHANISMS, NOTHING = "fully", "mechanisms", "no"
 _SHARE = 0.5 * (1 - 2.0**-40)  # of delta, where a theorem wants some for itself
 _CONVOLUTION_ERROR = 1e-11  # as in currency.py: what a convolution may be wrong by
 _COARSEST, _POINTS, _LARGEST = 1e-4, 5e4, 200.0  # of dp_accounting's grid of losses
+_MOST_DIFFERENT = 100  # mechanisms whose losses are convolved with each other: seconds
+_MOST_PEOPLE = 10**12
 _ROUND_UP, _TIE = 1 + 1e-12, 1 + 1e-9
 # At these, a sampled step's Rényi cost is a finite sum; at others dp_accounting's series may not converge.
 _WHOLE_ORDERS = np.unique(
@@ -143,8 +145,9 @@ def compare(
     common currency: 5.696124
     """
     delta = as_delta(delta)
-    whole = events if isinstance(events, Event) else Composition(list(events))
-    parts = _Parts(towards_group(whole, group), cohort, delta)
+    whole = events if isinstance(events, Event) else Composition(events)
+    check_whole("cohort", cohort, least=0, most=len(whole) - 1)
+    parts = _Parts(towards_group(_gathered(whole), group), cohort, delta)
     for one, _ in parts.uses:
         if isinstance(one, PureNoise | BoundedRange) and math.isinf(one.pure_epsilon[0]):
             raise InputError(
@@ -158,6 +161,11 @@ def compare(
             epsilon = bound(parts)
         except InputError as error:
             epsilon, why_not = None, str(error).rstrip(".")
+        except (ArithmeticError, ValueError):
+            epsilon, why_not = (
+                None,
+                "its formula cannot be computed with such numbers in floating point",
+            )
         if epsilon is not None and math.isinf(epsilon):
             epsilon, why_not = None, "it gives no finite ε"
         rows.append(ComparedBound(name, epsilon, why_not, theorem, adaptive))
@@ -172,6 +180,17 @@ def compare(
         )
         for row in rows
     )
+
+
+def _gathered(event: Event) -> Event:
+    """Count equal events of a composition, so that each is computed once."""
+    if not isinstance(event, Composition):
+        return event
+    counts: dict[Event, int] = {}
+    for one, count in event._single():
+        counts[one] = counts.get(one, 0) + count
+    is_gathered = len(counts) < len(event.events)
+    return Composition(list(counts), list(counts.values())) if is_gathered else event
 
 
 def towards_group(event: Event, size: int) -> Event:
@@ -192,7 +211,7 @@ def towards_group(event: Event, size: int) -> Event:
     >>> towards_group(Gaussian([1.0, 2.0], scale=10.0), 3).sensitivity
     array([3., 6.])
     """
-    check_whole("group", size, least=1)
+    check_whole("group", size, least=1, most=_MOST_PEOPLE)
     if size == 1:
         return event
     if isinstance(event, Composition):
@@ -328,6 +347,8 @@ def _loss_distribution(parts: _Parts) -> float:
         pld = import_module("dp_accounting.pld.privacy_loss_distribution")
     except ImportError:
         raise InputError("it needs the package dp-accounting") from None
+    if len(parts.uses) > _MOST_DIFFERENT:
+        raise InputError(f"it takes too long for more than {_MOST_DIFFERENT} different mechanisms")
     if parts.delta <= 2 * _CONVOLUTION_ERROR:
         raise InputError(f"δ must be above {2 * _CONVOLUTION_ERROR:g} for its floating point")
     bound = parts.bound()
@@ -339,7 +360,7 @@ def _loss_distribution(parts: _Parts) -> float:
     interval = max(min(_COARSEST, least / 10), max(rough, bound.mu) / _POINTS)
     together: Any = None
     for one, count in parts.uses:
-        losses = _losses_of(one, interval, pld).self_compose(count * _repeats(one))
+        losses = self_composed(_losses_of(one, interval, pld), count * _repeats(one))
         together = losses if together is None else together.compose(losses)
     if together is None:
         return 0.0

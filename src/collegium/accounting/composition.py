@@ -38,6 +38,7 @@ from collegium.accounting._inputs import (
     as_extended_scalar,
     as_floats,
     as_nonnegative,
+    as_nonnegative_scalar,
 )
 from collegium.accounting.currency import LossDistribution
 from collegium.checks import check_choice, check_whole
@@ -55,6 +56,7 @@ __all__ = [
 
 _UNIT = float(np.finfo(np.float64).eps)
 _ROUND_UP = 1 + 64 * _UNIT  # more than the operations of any closed form here
+_MOST_EPSILON = 1e12  # beyond which adding up says as much as anything
 _MOST = 1_000_000  # mechanisms whose losses are counted one by one
 _MOST_POINTS, _MOST_WORK = 400_000, 2e8  # of a grid of losses
 _MOST_OF_RANGE = 1_000
@@ -214,7 +216,8 @@ def optimal_composition(
             f"{int(used.counts.sum()):,} mechanisms are more than the {_MOST:,} whose losses are counted one "
             "by one: use advanced_composition"
         )
-    epsilon = min(used.total_epsilon(), _responses(used, slack))
+    total = used.total_epsilon()
+    epsilon = min(total, _responses(used, slack)) if total < _MOST_EPSILON else total
     return Guarantee(epsilon, used.delta_beside(slack))
 
 
@@ -255,7 +258,7 @@ def bounded_range_composition(eta: float, count: int, delta: float) -> float:
     >>> round(bounded_range_composition(0.1, 100, 1e-5), 6)
     1.988633
     """
-    eta, delta = float(as_nonnegative("eta", eta)), as_delta(delta)
+    eta, delta = as_nonnegative_scalar("eta", eta), as_delta(delta)
     check_whole("count", count, least=0, most=_MOST_OF_RANGE)
     most = _up(count * eta)
     if not most or _range_delta(eta, count, 0.0) <= delta:
@@ -266,7 +269,10 @@ def bounded_range_composition(eta: float, count: int, delta: float) -> float:
         found = _range_delta(eta, count, epsilon)
         return (math.log(found) if found > 0 else -1e4) - target
 
-    epsilon = float(brentq(excess, 0.0, most, xtol=1e-13 * most, rtol=8 * _UNIT))
+    try:
+        epsilon = float(brentq(excess, 0.0, most, xtol=1e-13 * most, rtol=8 * _UNIT))
+    except RuntimeError:  # of the largest ranges; their sum always holds
+        return most
     step = 1e-13 * most
     while _range_delta(eta, count, epsilon) > delta and epsilon < most:
         epsilon, step = epsilon + step, 2 * step
@@ -378,15 +384,17 @@ def group_privacy(
     >>> round(gdp_epsilon(group_privacy(3, mu=gdp_mu(1.0, 1e-5)), 1e-5), 6)
     3.407016
     """
-    check_whole("size", size, least=1)
-    if [epsilon, mu, rho].count(None) != 2 or (delta and epsilon is None):
+    check_whole("size", size, least=1, most=10**12)
+    delta = as_nonnegative_scalar("delta", delta)
+    if sum(one is None for one in (epsilon, mu, rho)) != 2 or (delta and epsilon is None):
         raise InputError("give one of epsilon (with its delta), mu and rho: what each is promised")
     if mu is not None:
-        return _times(float(as_nonnegative("mu", mu)), size)
+        return _times(as_nonnegative_scalar("mu", mu), size)
     if rho is not None:
-        return _times(float(as_nonnegative("rho", rho)), size**2)
-    each = _Used.of(epsilon if epsilon is not None else 0.0, delta, 1)
-    one, leak = float(each.epsilons[0]), float(each.deltas[0])
+        return _times(as_nonnegative_scalar("rho", rho), size**2)
+    one, leak = as_nonnegative_scalar("epsilon", 0.0 if epsilon is None else epsilon), delta
+    if leak >= 1:
+        raise InputError(f"delta must be below 1, got {leak:g}; correct it")
     together = _times(one, size)
     if size == 1 or not leak:
         return Guarantee(together, leak)
@@ -552,7 +560,10 @@ def _times(amount: float, count: int) -> float:
 
 
 def _not_below(exact: Fraction) -> float:
-    nearest = float(exact)
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 

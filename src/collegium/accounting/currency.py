@@ -27,8 +27,9 @@ A. Smith, A. Thakurta. Fully Adaptive Composition for Gaussian Differential Priv
 V. Doroshenko et al. Connect the Dots. PoPETs 2022; arXiv 2207.04380 (pessimistic distributions).
 """
 
+import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple, Self
@@ -44,7 +45,9 @@ from collegium.accounting._inputs import (
     as_nonnegative,
     as_positive_scalar,
 )
+from collegium.accounting.bookkeeping import MOST_CHARGES
 from collegium.accounting.gaussian import gdp_delta, gdp_epsilon, pure_to_gdp
+from collegium.checks import check_whole
 from collegium.errors import InputError
 
 __all__ = [
@@ -64,9 +67,11 @@ _SMALLEST = math.ulp(0.0)
 # Assumed bound on the relative error of scipy's inverse functions (as in gaussian.py).
 _INVERSE_ERROR = 1e-14
 # Probability by which dp_accounting's convolutions may be wrong in a tail, see above.
+_MOST_POINTS = 2e7  # of a grid of losses: some seconds, and a gigabyte
 _CONVOLUTION_ERROR = 1e-11
 # Tail events whose tangent touches the Gaussian profile at epsilon >= 0, up to rounding.
 _TOUCH_SLACK = 1e-9
+_MOST_SINGLE = 100_000  # releases that are added up one by one
 _MISSING, _EXCESS = 1e-12, 1e-3
 
 
@@ -173,6 +178,12 @@ class GaussianBound:
         mu = mus[0] if len(mus) == 1 else _up(math.hypot(*mus))
         delta_0 = leaks[0] if len(leaks) == 1 else _up(math.fsum(leaks))
         return cls(mu, min(delta_0, 1.0))
+
+    def repeated(self, count: int) -> list[Self]:
+        """What composes to this cost, `count` times over: rounded up in one where there are many."""
+        if count <= _MOST_SINGLE:
+            return [self] * count
+        return [type(self)(_up(self.mu * math.sqrt(count)), min(_up(self.delta_0 * count), 1.0))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -451,17 +462,51 @@ def poisson_gaussian_losses(
     rate: float, noise_multiplier: float, steps: int, interval: float
 ) -> Any:
     """Make dp_accounting's pessimistic privacy loss distribution of steps at a rate in (0, 1)."""
-    step = _dp_accounting().from_gaussian_mechanism(
-        as_positive_scalar("noise_multiplier", noise_multiplier),
-        sampling_prob=rate,
-        value_discretization_interval=as_positive_scalar("interval", interval),
-    )
-    return step.self_compose(steps)
+    noise = as_positive_scalar("noise_multiplier", noise_multiplier)
+    interval = as_positive_scalar("interval", interval)
+    points = (1 / noise + 20) / noise / interval  # 20: where Gaussian tails are cut off, and more
+    if points > _MOST_POINTS:
+        raise InputError(
+            f"noise_multiplier {noise:g} is too little for a grid of losses of {interval:g}: give more noise"
+        )
+    with _one_line(noise, steps):
+        step = _dp_accounting().from_gaussian_mechanism(
+            noise, sampling_prob=rate, value_discretization_interval=interval
+        )
+        return self_composed(step, steps)
+
+
+def self_composed(losses: Any, count: int) -> Any:
+    """Compose a dp_accounting privacy loss distribution with itself, if a grid can hold the result."""
+    pmf = losses._pmf_remove.to_dense_pmf()
+    if pmf.size * count > _MOST_POINTS:
+        # As dp_accounting will find them, from a few of its orders.
+        common = import_module("dp_accounting.pld.common")
+        orders = (np.array([-20.0, -5.0, -1.0, 1.0, 5.0, 20.0]) / pmf.size).tolist()
+        least, most = common.compute_self_convolve_bounds(pmf._probs, count, 1e-15, orders)
+        if most - least > _MOST_POINTS:
+            raise InputError(
+                f"losses of {count:,} steps are too many for a grid of {pmf._discretization:g}: use fewer "
+                "steps, or Rényi DP"
+            )
+    return losses.self_compose(count)
+
+
+@contextlib.contextmanager
+def _one_line(noise: float, steps: int) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except (ArithmeticError, MemoryError, ValueError) as error:
+        raise InputError(
+            f"losses of {steps:,} steps with noise_multiplier {noise:g} cannot be computed "
+            f"({type(error).__name__}): use Rényi DP"
+        ) from None
 
 
 def _as_count(steps: int) -> int:
-    if isinstance(steps, bool) or int(steps) != steps or steps < 0:
-        raise InputError(f"steps must be a whole number of at least 0, got {steps!r}; correct it.")
+    check_whole("steps", steps, least=0, most=MOST_CHARGES)
     return int(steps)
 
 

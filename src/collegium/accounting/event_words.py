@@ -17,7 +17,7 @@ from collegium.accounting.events import (
     PoissonGaussian,
     PureNoise,
 )
-from collegium.checks import exact_float, shown
+from collegium.checks import check_is, exact_float, shown
 from collegium.errors import InputError
 
 __all__ = ["KINDS", "event_of_words"]
@@ -68,6 +68,7 @@ def event_of_words(words: str) -> Event:
     >>> event_of_words("gaussian(40)").mu_squared.round(9)
     array([0.000625])
     """
+    check_is("words", words, str, "write for instance 'gaussian(40)'")
     found = _WORDS.fullmatch(words)
     if not found or found[2].lower() not in KINDS:
         raise InputError(

@@ -34,6 +34,7 @@ from collegium.accounting.currency import (
 from collegium.accounting.gaussian import pure_to_gdp
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.renyi import laplace_rdp, poisson_gaussian_rdp, pure_rdp, validate_orders
+from collegium.checks import check_is, check_number, check_positive, is_number, is_whole, shown
 from collegium.errors import InputError
 
 __all__ = [
@@ -196,7 +197,7 @@ class Gaussian(Event):
 
     def __post_init__(self) -> None:
         self._keep("sensitivity", self.sensitivity)
-        _require_positive("scale", self.scale)
+        check_positive("scale", self.scale)
         _require_count("coordinates", self.coordinates)
 
     def __len__(self) -> int:
@@ -254,10 +255,10 @@ class GaussianArgMax(Gaussian):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.coordinates != 2 or not 0 <= self.resolution < np.inf:
+        check_number("resolution", self.resolution, least=0, below=np.inf)
+        if self.coordinates != 2:
             raise InputError(
-                "an arg max has two coordinates that are moved, and a resolution of at least 0; got "
-                f"{self.coordinates} and {self.resolution!r}"
+                f"an arg max has two coordinates that are moved, got {shown(self.coordinates)}: leave it out"
             )
 
     def rdp(self, orders: Floats) -> Floats:
@@ -290,7 +291,7 @@ class Laplace(Event):
 
     def __post_init__(self) -> None:
         self._keep("sensitivity", self.sensitivity)
-        _require_positive("inverse_scale", self.inverse_scale)
+        check_positive("inverse_scale", self.inverse_scale)
         _require_count("coordinates", self.coordinates)
 
     def __len__(self) -> int:
@@ -317,7 +318,7 @@ class Laplace(Event):
         if not moves:
             return GaussianBound(0.0)
         one = laplace_bound(1 / (self.inverse_scale * moves) * (1 - 2.0**-50))
-        return GaussianBound.composed([one] * self.coordinates)
+        return GaussianBound.composed(one.repeated(self.coordinates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -493,7 +494,10 @@ class Composition(Event):
     counts: tuple[int, ...]
 
     def __init__(self, events: Sequence[Event], counts: Sequence[int] = ()) -> None:
-        counts = tuple(counts) or (1,) * len(events)
+        events = _sequence("events", events)
+        counts = _sequence("counts", counts) or (1,) * len(events)
+        for event in events:
+            check_is("an event", event, Event, "make one such as Gaussian([1.0], scale=40.0)")
         if not events or len({len(event) for event in events}) != 1 or len(counts) != len(events):
             raise InputError(
                 "a composition needs events of the same cohorts, with one count for each of them"
@@ -526,7 +530,7 @@ class Composition(Event):
         parts = [(event, count) for event, count in self._single() if count]
         leaks = sum(count for event, count in parts if isinstance(event, PoissonGaussian))
         share = delta_0 / max(leaks, 1) * (1 - 2.0**-48)  # what composing rounds up
-        bounds = [[event.bound(cohort, share)] * count for event, count in parts]
+        bounds = [event.bound(cohort, share).repeated(count) for event, count in parts]
         return GaussianBound.composed(one for some in bounds for one in some)
 
     def towards(self, cohort: int) -> Self:
@@ -597,6 +601,12 @@ class SensitiveCurve:
         )
 
 
+def _sequence(name: str, values: Any) -> tuple[Any, ...]:
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str | bytes):
+        raise InputError(f"{name} must be a list, got {shown(values)}")
+    return tuple(values)
+
+
 def _about_all(neighbours: Sequence[Neighbours]) -> Neighbours:
     narrow = {one for one in neighbours if one is not Neighbours.ANY_CHANGE}
     if len(narrow) > 1:
@@ -613,11 +623,7 @@ def _squared_mu_of_pure(epsilon: Floats) -> Floats:
     return rounded_up(mu**2)
 
 
-def _require_positive(name: str, value: float) -> None:
-    if isinstance(value, bool) or not 0 < float(value) < np.inf:
-        raise InputError(f"{name} must be finite and above 0, got {value!r}; correct it")
-
-
-def _require_count(name: str, value: int, least: int = 1) -> None:
-    if isinstance(value, bool) or int(value) != value or not least <= value <= MOST_CHARGES:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+def _require_count(name: str, value: Any, least: int = 1) -> None:
+    is_one = is_whole(value) or (is_number(value) and float(value).is_integer())
+    if not is_one or not least <= value <= MOST_CHARGES:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {shown(value)}")

@@ -95,9 +95,9 @@ class Schema(Mapping[str, Column]):
         return self._digest
 
     def __getitem__(self, name: str) -> Column:
-        if name not in self._columns:
+        if not isinstance(name, str) or name not in self._columns:
             raise InputError(
-                f"there is no column {name!r} in the schema: {nearest(str(name), list(self._columns))}"
+                f"there is no column {shown(name)} in the schema: {nearest(str(name), list(self._columns))}"
             )
         return self._columns[name]
 

@@ -19,14 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
-from collegium.durable import write_durably
+from collegium.durable import check_folder, write_durably
 from collegium.errors import LedgerError
 from collegium.json_files import read_json
 from collegium.names import spelling
 
 KEY_BYTES = 32
+_WAIT_S = 120.0  # for another program, which holds the anchor for a moment
 _ID_BYTES = 16
 _MODULUS: int = 2 ** (8 * _ID_BYTES)
 
@@ -177,7 +178,14 @@ class Anchor:
     def held(self) -> Iterator[None]:
         """Hold it, so that nothing is committed that could not be remembered; more than once is once."""
         try:
-            self._lock.acquire()
+            if not Path(self._lock.lock_file).exists():
+                check_folder(self.path.parent)  # where no file can be made, a lock waits for ever
+            self._lock.acquire(timeout=_WAIT_S)
+        except Timeout:
+            raise LedgerError(
+                f"another program has held {self._lock.lock_file} for {_WAIT_S:g} seconds: wait for it to "
+                "end, and run again; nothing was released"
+            ) from None
         except OSError as error:
             raise LedgerError(
                 f"{self._lock.lock_file} cannot be used ({error.strerror}): nothing is released "

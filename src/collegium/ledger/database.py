@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
+from collegium.checks import shown
 from collegium.errors import InputError, LedgerError
 
 _WAIT_S = 600.0
@@ -66,7 +67,12 @@ class Database:
     def exists(self) -> bool:
         """Whether there is a ledger, as far as can be told without a password prompt."""
         if self.file is not None:
-            return self.file.is_file()
+            try:
+                return self.file.is_file()
+            except OSError as error:
+                raise LedgerError(
+                    f"{shown(str(self.file))} cannot be a ledger's file ({error.strerror}): give another"
+                ) from None
         with self.reading() as connection:
             return bool(sa.inspect(connection).has_table("alembic_version"))
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.accounting.accountant import Accountant
+from collegium.accounting.bookkeeping import MOST_CHARGES
 from collegium.accounting.events import Gaussian, Laplace, PureNoise, rounded_up
 from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Neighbours
@@ -19,6 +20,8 @@ from collegium.mechanisms.released import Released, charge
 from collegium.mechanisms.selection import choose
 from collegium.noise.sources import WordSource
 from collegium.noise.sums import Noise, NoisySum
+
+_MOST_ANSWERS = 100_000
 
 Floats = NDArray[np.float64]
 
@@ -194,6 +197,7 @@ def gaussian_sigma(
     """
     check_choice("rule", rule, ("analytic", "classical"))
     check_positive("sensitivity", sensitivity)
+    check_number("epsilon", epsilon, least=0, below=math.inf)
     if rule == "analytic":
         return sensitivity / float(gdp_mu(epsilon, delta)) * (1 + 2.0**-50)
     check_number("epsilon, for the classical rule,", epsilon, above=0, most=1)
@@ -279,7 +283,7 @@ def above_threshold(
     steps = np.atleast_1d(to_steps("values", values, exact=exact))
     check_positive("threshold_scale", threshold_scale)
     check_positive("value_scale", value_scale)
-    check_whole("most", most)
+    check_whole("most", most, most=MOST_CHARGES)
     check_number("threshold", threshold, above=-math.inf, below=math.inf)
     moved = as_rounded(per_cohort("sensitivity", sensitivity), 1, 1, exact=exact)
     times = most if monotone else 2 * most
@@ -419,7 +423,7 @@ def _responses(
     answers: ArrayLike, epsilons: ArrayLike, n_answers: int
 ) -> tuple[NDArray[np.intp], Floats, NDArray[np.intp]]:
     """Answers, different ε in ascending order, and the place of everybody's ε among them."""
-    check_whole("n_answers", n_answers, least=2)
+    check_whole("n_answers", n_answers, least=2, most=_MOST_ANSWERS)
     given, budgets = as_column("answers", answers), as_column("epsilons", epsilons)
     refuse_other_lengths(answers=given, epsilons=budgets)
     whole = given.astype(np.intp)

@@ -13,7 +13,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_callable, check_is, check_whole
 from collegium.errors import InputError
-from collegium.mechanisms.people import as_column
+from collegium.mechanisms.people import as_column, refuse_other_lengths
 from collegium.personalisation.bins import gathered
 
 Floats = NDArray[np.float64]
@@ -63,7 +63,9 @@ def wasted(epsilons: ArrayLike, part: ArrayLike) -> float:
     >>> [round(wasted(epsilons, np.arange(5) >= cut), 2) for cut in (1, 2, 3, 4)]
     [1.46, 1.13, 0.02, 0.65]
     """
-    budgets, which = as_column("epsilons", epsilons), np.asarray(part).astype(np.intp)
+    budgets, numbers = as_column("epsilons", epsilons), as_column("part", part)
+    refuse_other_lengths(epsilons=budgets, part=numbers)
+    _, which = np.unique(numbers, return_inverse=True)
     least = np.full(int(which.max()) + 1, np.inf)
     np.minimum.at(least, which, budgets)
     return float(((budgets - least[which]) ** 2).sum())

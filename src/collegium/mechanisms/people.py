@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.checks import as_numbers
 from collegium.errors import InputError
 from collegium.noise.exact_choice import MAX_SCORE
 from collegium.noise.grid import GRID, MAX_GRID_VALUE
@@ -17,10 +18,9 @@ Integers = NDArray[np.int64]
 
 def as_column(name: str, values: ArrayLike, *, finite: bool = True) -> Floats:
     """Return numbers, shape (n,), n > 0; a message never shows one, as they may be private."""
-    try:
-        column = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, one for each: convert them first") from None
+    column = as_numbers(values)
+    if column is None:
+        raise InputError(f"{name} must be numbers, one for each: convert them first")
     if column.ndim != 1 or not column.size:
         raise InputError(f"{name} must be a list of numbers, got shape {column.shape}")
     if np.isnan(column).any() or (finite and np.isinf(column).any()):
@@ -29,6 +29,19 @@ def as_column(name: str, values: ArrayLike, *, finite: bool = True) -> Floats:
             f"{name} must be {allowed}, and one is not: leave it out, or give a bound for it"
         )
     return column
+
+
+def as_flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+    """Return true or false for everybody, shape (n,)."""
+    try:
+        flags = np.asarray(values)
+    except ValueError:
+        flags = np.zeros(0)
+    if flags.dtype != np.bool_ or flags.ndim != 1:
+        raise InputError(
+            f"{name} must be true or false for everybody: compare first, as in age >= 40"
+        )
+    return flags
 
 
 def in_steps(name: str, weights: ArrayLike, step: float = GRID) -> Integers:

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.accounting.accountant import Accountant
 from collegium.accounting.events import BoundedRange, Laplace, rounded_up
 from collegium.accounting.neighbours import Neighbours
-from collegium.checks import check_number, check_positive, check_share
+from collegium.checks import check_number, check_positive, check_share, shown
 from collegium.errors import InputError
 from collegium.mechanisms.on_grid import noised
-from collegium.mechanisms.people import as_column, in_steps, refuse_other_lengths
+from collegium.mechanisms.people import as_column, as_flags, in_steps, refuse_other_lengths
 from collegium.mechanisms.released import Released, charge
 from collegium.mechanisms.selection import choose
 from collegium.noise.grid import GRID
@@ -106,6 +106,11 @@ def stretching(
         raise InputError(
             f"stretching is for people who are there or not, or whose values are replaced, not for "
             f"{neighbours.value!r}: use neighbours ADD_OR_REMOVE or REPLACE"
+        )
+    if reach < GRID:
+        raise InputError(
+            f"bounds are closer than 2**-20, got {shown(lower)} and {shown(upper)}: give values "
+            "in a smaller unit"
         )
     if reach * len(given) >= _MOST_REACH:
         raise InputError("bounds are too wide for so many people: give values in a larger unit")
@@ -218,11 +223,7 @@ def count_distances(has_it: ArrayLike, epsilons: ArrayLike) -> Floats:
     ndarray, shape (n_people + 1,)
         Multiples of 2**-30.
     """
-    having = np.asarray(has_it)
-    if having.dtype != np.bool_ or having.ndim != 1:
-        raise InputError(
-            "has_it must be true or false for everybody: compare first, as in age >= 40"
-        )
+    having = as_flags("has_it", has_it)
     steps = in_steps("epsilons", _budgets(epsilons), STEP)
     refuse_other_lengths(has_it=having, epsilons=steps)
     fewer = np.cumsum(np.sort(steps[having]))[::-1]

@@ -16,14 +16,16 @@ from collegium.accounting.events import PureNoise, rounded_up
 from collegium.accounting.gaussian import pure_to_gdp
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
-from collegium.checks import check_is, check_positive
+from collegium.checks import check_is, check_number, check_positive
 from collegium.errors import InputError, PrivacyWarning
-from collegium.mechanisms.on_grid import noised
-from collegium.mechanisms.people import as_column, refuse_other_lengths
+from collegium.mechanisms.on_grid import noised, source_of
+from collegium.mechanisms.people import as_column, as_flags, refuse_other_lengths
 from collegium.mechanisms.released import Released, charge
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SecureNoise, WordSource
+from collegium.noise.sources import WordSource
 from collegium.noise.sums import Noise, NoisySum
+
+_MOST_EPSILON = 700.0  # whose rates are no zeros in floating point
 
 Floats = NDArray[np.float64]
 _GROUP = "sampled"
@@ -235,7 +237,7 @@ def sample(
         name: min(keeping_rate(one.epsilon, threshold.epsilon), one.delta / threshold.delta, 1.0)
         for name, one in granted.items()
     }
-    source = SecureNoise() if noise is None else noise
+    source = source_of(noise)
     if not source.is_private:
         warnings.warn(
             "the sample's coins are seeded: whoever knows the seed knows who was kept; take SecureNoise",
@@ -316,13 +318,9 @@ def sampled_count(
     >>> round(count.value), count.event.epsilon.round(6).tolist()
     (248, [0.1, 1.0])
     """
-    having, budgets = np.asarray(has_it), as_column("epsilons", epsilons)
-    if having.dtype != np.bool_ or having.ndim != 1:
-        raise InputError(
-            "has_it must be true or false for everybody: compare first, as in age >= 40"
-        )
+    having, budgets = as_flags("has_it", has_it), as_column("epsilons", epsilons)
     refuse_other_lengths(has_it=having, epsilons=budgets)
-    check_positive("threshold", threshold)
+    check_number("threshold", threshold, above=0, most=_MOST_EPSILON)
     if (budgets <= 0).any():
         raise InputError("epsilons must be above 0: leave out people who grant nothing")
     kinds, cohort = np.unique(budgets, return_inverse=True)
@@ -331,7 +329,7 @@ def sampled_count(
     event = PureNoise(np.array(losses), neighbours=Neighbours.ADD_OR_REMOVE)
     its = Noise.in_votes("laplace", float(rounded_up(np.array(1 / threshold))))
     charge(account, event)
-    kept = _tossed(rates[cohort], SecureNoise() if coins is None else coins, query)
+    kept = _tossed(rates[cohort], source_of(coins), query)
     count = np.array([int((having & kept).sum()) * round(1 / GRID)])
     factor = 1 / float(rates[cohort].mean()) if rescale else 1.0
     noisy = noised(count, its, noise, query=query, purpose="sampled count")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from collegium.accounting.events import BoundedRange, PureNoise, rounded_up
 from collegium.accounting.neighbours import Neighbours
 from collegium.checks import check_positive, check_whole
 from collegium.errors import InputError
-from collegium.mechanisms.on_grid import as_rounded, noised, per_cohort, to_steps
+from collegium.mechanisms.on_grid import as_rounded, noised, per_cohort, source_of, to_steps
 from collegium.mechanisms.released import Released, charge
 from collegium.noise.exact_choice import (
     MAX_SCORE,
@@ -22,9 +23,10 @@ from collegium.noise.exact_choice import (
     whole_below,
 )
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SecureNoise, WordSource
+from collegium.noise.sources import WordSource
 from collegium.noise.sums import Noise, NoisySum
 
+_MOST_DRAWS = 10_000_000  # at once
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -79,8 +81,8 @@ def choose(
     """
     table = _checked_scores(scores, unit)
     if draws is not None:
-        check_whole("draws", draws)
-    words = (SecureNoise() if noise is None else noise).words(query=query, purpose=purpose)
+        check_whole("draws", draws, most=_MOST_DRAWS)
+    words = source_of(noise).words(query=query, purpose=purpose)
     rows = np.atleast_2d(table.astype(np.int64))
     chosen = np.stack([draw_candidates(row, float(unit), draws or 1, words) for row in rows])
     return chosen.reshape(table.shape[:-1] + (() if draws is None else (draws,)))
@@ -116,7 +118,7 @@ def choose_by_coins(
     (0.18, 0.18)
     """
     table = _checked_scores(scores, unit)
-    words = (SecureNoise() if noise is None else noise).words(query=query, purpose=purpose)
+    words = source_of(noise).words(query=query, purpose=purpose)
     chosen = []
     for row in np.atleast_2d(table.astype(np.int64)):
         heads = np.flatnonzero(are_accepted(row - row.max(), float(unit), words))
@@ -257,9 +259,7 @@ def permute_and_flip(
     steps, unit, moved = _scored(scores, sensitivity, scale, exact)
     event = PureNoise(_range(moved, unit, monotone), neighbours=neighbours)
     charge(account, event)
-    words = (SecureNoise() if noise is None else noise).words(
-        query=query, purpose="permute and flip"
-    )
+    words = source_of(noise).words(query=query, purpose="permute and flip")
     below, left = (steps - steps.max()).tolist(), list(range(len(steps)))
     while True:  # the best is taken when its turn comes
         turn = whole_below(len(left), words)
@@ -336,7 +336,10 @@ def report_noisy_max(
 
 
 def _checked_scores(scores: ArrayLike, unit: float) -> NDArray[np.integer]:
-    table = np.asarray(scores)
+    try:
+        table = np.asarray(scores)
+    except ValueError:
+        raise InputError("scores must be a table: its rows have different lengths") from None
     if table.dtype.kind not in "iu" or table.ndim not in (1, 2) or not table.size:
         raise InputError(
             "scores must be whole numbers, one for each candidate (a row for each group), got "
@@ -354,11 +357,13 @@ def _scored(
     """Scores in steps, one step in units of the scale, and how far an owner moves a rounded score."""
     steps = np.atleast_1d(to_steps("scores", scores, exact=exact))
     check_positive("scale", scale)
-    return (
-        steps,
-        GRID / scale,
-        as_rounded(per_cohort("sensitivity", sensitivity), 1, 1, exact=exact),
-    )
+    moved = as_rounded(per_cohort("sensitivity", sensitivity), 1, 1, exact=exact)
+    if not 0 < scale / GRID < math.inf or not 2 * float(moved.max()) / scale < math.inf:
+        raise InputError(
+            f"a scale of {scale:g} for a sensitivity of {moved.max():g} is too far from 1 to be computed "
+            "with: state scores in another unit"
+        )
+    return steps, GRID / scale, moved
 
 
 def _range(moved: Floats, unit: float, monotone: bool) -> Floats:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from collegium.accounting.gaussian import gdp_mu
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, as_budgets
-from collegium.checks import is_number
+from collegium.checks import check_choice, check_whole, is_number
 from collegium.data.class_shares import as_class_shares
 from collegium.data.record_kinds import IMAGES, TABLE
 from collegium.data.tables import as_records
@@ -41,6 +41,8 @@ from collegium.zero_and_public_budgets import split_by_level
 Tell = Callable[[str], None]
 _MORE = 1.5
 """By how much a group's ε is raised to tell what more consent is worth."""
+_MOST_RECORDS = 100_000_000
+"""Of people who are told of by their number alone: the plan has a budget for each."""
 _MOST_ROWS = 8
 _BEGINNING, _STUDENT = 10.0, 2e-3
 """Seconds: to begin and to report, and of a student for each public record."""
@@ -510,14 +512,16 @@ def recommend(
             "budgets is one budget for everybody, so the number of records is missing: give "
             "n_records, or one ε for each record"
         )
+    if n_records is not None:
+        check_whole("n_records", n_records, most=_MOST_RECORDS)
+    check_choice("neighbours", neighbours, RELATIONS)
+    check_choice("goal", goal, MEASURES)
     granted = split_by_level(as_budgets(budgets, delta, n_records)).budgets
-    if neighbours not in RELATIONS:
-        raise InputError(
-            f"neighbours must be {' or '.join(map(repr, RELATIONS))}, got {neighbours!r}"
-        )
-    if goal not in MEASURES:
-        raise InputError(f"goal must be {' or '.join(map(repr, MEASURES))}, got {goal!r}")
     X = as_records(X_public, "public")
+    if 0 in X.shape:
+        raise InputError(
+            f"public records must have rows and columns, got shape {X.shape}: give some like the private ones"
+        )
     known, names = np.full(X.shape[0], -1, dtype=np.intp), np.unique(np.asarray(classes))
     if y_public is not None:
         given = one_each(y_public, X.shape[0], "public records", "classes in y_public")

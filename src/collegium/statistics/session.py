@@ -24,6 +24,7 @@ from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import BudgetExceededError, InputError
 from collegium.ledger.limits import HALF
 from collegium.noise.sources import noise_from
+from collegium.parameters import MOST_WHOLE
 from collegium.personalisation.bins import few_budgets
 from collegium.statistics.answering import Answering, Question
 from collegium.statistics.answers import Answer
@@ -153,7 +154,8 @@ class Statistics(Answering):
         QuerySettings(
             spend, noise, weights, neighbours, confidence, noise_seed
         )  # which checks them
-        check_whole("questions", questions, least=1)
+        check_whole("questions", questions, least=1, most=MOST_WHOLE)
+        Budget(1.0, delta)  # which checks it
         self.schema, self.confidence, self.weights = schema, float(confidence), weights
         self.answers: list[Answer] = []
         self._record: dict[Question, Answer] = {}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.budgets import Budget, Budgets
+from collegium.checks import shown
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows
 from collegium.errors import InputError
@@ -23,8 +24,12 @@ def paths_of(frame: Any) -> list[Path]:
         return []
     paths = [Path(one) for one in given]
     for path in paths:
-        if not path.exists():
-            raise InputError(f"there is no file {path}: give a table, or Parquet files")
+        try:
+            is_there = path.exists()
+        except (OSError, ValueError):  # no name of a file
+            is_there = False
+        if not is_there:
+            raise InputError(f"there is no file {shown(str(path))}: give a table, or Parquet files")
         if path.is_file() and path.suffix != ".parquet":
             raise InputError(
                 f"{path} is not a Parquet file: read it first, with columns of text as text (in pandas: "

@@ -6,6 +6,7 @@ import pytest
 from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.noise.sources import SeededNoise
+from collegium.pate.voting.affordable import answers_affordable, queries_at_once
 from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax
 from collegium.pate.voting.labelling import (
     ANSWERED,
@@ -15,6 +16,8 @@ from collegium.pate.voting.labelling import (
     UNAFFORDABLE,
     LabellingJob,
 )
+from collegium.pate.voting.pricing import worst_case_pricing
+from collegium.personalisation import PERSONALISATIONS
 from collegium.study.journal import FileJournal
 
 K = 20
@@ -572,3 +575,18 @@ def test_a_student_is_only_asked_by_the_interactive_aggregator(house, confident)
     assert isinstance(job, LabellingJob)
     assert job.run().n_asked == 20
     assert not issubclass(ConfidentGNMax, InteractiveGNMax)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "most", "at_once"),
+    [(1e3, 10_000, 16), (1e3, 100, 10), (1e3, 5, 1), (1.0, 10_000, 5), (0.2, 10_000, 1)],
+)
+def test_a_crash_takes_a_tenth_of_what_budgets_buy_at_most(epsilon, most, at_once):
+    """A block of 16 was all that a small budget bought, and one kill lost it."""
+    groups, sizes = {"all": Budget(epsilon)}, {"all": 100}
+    electorate = PERSONALISATIONS["weighting"]().plan(groups, sizes, 100).electorate(0)
+    aggregator = GNMax(sigma=40)
+    pricing = worst_case_pricing("histogram", aggregator, electorate)
+    bought = answers_affordable(pricing, electorate, most)
+    assert queries_at_once("histogram", aggregator, electorate, most) == at_once
+    assert at_once == max(1, min(16, bought // 10))

@@ -26,6 +26,7 @@ from collegium.accounting.votes.noisy_max import (
     threshold_rdp_exact,
 )
 from collegium.accounting.votes.winner_probability import gnmax_log_q_exact
+from collegium.checks import check_number
 from collegium.errors import InputError
 from collegium.noise.grid import GRID
 from collegium.parameters import Searchable
@@ -71,10 +72,7 @@ class Aggregator(Searchable, ABC):
             parameter, value = field.name, getattr(self, field.name)
             if value is None and field.default is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-                raise InputError(f"{self.name}: {parameter} must be a number, got {value!r}")
-            if not math.isfinite(value):
-                raise InputError(f"{self.name}: {parameter} must be finite, got {value!r}")
+            check_number(f"{self.name}: {parameter}", value, above=-math.inf, below=math.inf)
             if parameter.startswith(("sigma", "gamma")) and value <= 0:
                 raise InputError(
                     f"{self.name}: {parameter} must be greater than 0, got {value!r}: it is the "

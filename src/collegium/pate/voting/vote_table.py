@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.checks import check_whole
 from collegium.errors import InputError
 
 ABSTAIN = -1  # the vote of a teacher without any record; moves no count
@@ -64,8 +65,7 @@ class VoteTable:
                [0., 0., 3.]])
         """
         table = _whole_numbers(predictions, "votes")
-        if n_classes < 2:
-            raise InputError(f"votes need at least 2 classes, got {n_classes}")
+        check_whole("n_classes", n_classes, least=2, most=2**31 - 1)
         lowest = ABSTAIN if allow_abstention else 0
         outside = (table < lowest) | (table >= n_classes)
         if outside.any():
@@ -148,7 +148,10 @@ class VoteTable:
 
 
 def _whole_numbers(values: ArrayLike, name: str) -> NDArray[np.int32]:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} must be a table: its rows have different lengths") from None
     if array.ndim != 2 or 0 in array.shape:
         raise InputError(
             f"{name} must be a table with at least one row and one column, got shape {array.shape}"
