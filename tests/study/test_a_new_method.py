@@ -106,8 +106,7 @@ def study(tmp_path):
     (file := tmp_path / "study.toml").write_text(
         '[data]\nprivate = "private.csv"\npublic = "public.csv"\nowner = "who"\ntarget = "y"\n'
         '[privacy]\ncolumn = "level"\nlevels = { high = 1.0, low = 3.0 }\n'
-        "spend = 1.0\n[counting]\ntimes = 5\n"
-        '[ledger]\nurl = "people.ledger"\n'
+        'spend = 1.0\n[counting]\ntimes = 5\n[ledger]\nurl = "people.ledger"\n'
     )
     with patch.dict(KINDS), patch.dict(SECTIONS):
         register(CountingKind())
