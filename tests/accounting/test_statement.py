@@ -124,7 +124,7 @@ def test_sentences_give_each_group_its_own_numbers_rounded_to_the_safe_side():
     low = next(line for line in lines if "'low'" in line)
     assert "540 owner(s)" in high
     assert "granted ε = 1 at δ = 1e-05 and spent ε = 0.9877" in high
-    assert "at most 13.6 of 100 people" in high
+    assert "is right at most 74 times in 100" in high
     assert "granted ε = 2.9999 " in low
     assert "spent ε = 2.7183" in low
     assert any("one owner's records replaced" in line for line in lines)

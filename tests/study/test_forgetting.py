@@ -498,7 +498,7 @@ def test_who_granted_nothing_leaves_a_file_and_no_teacher(folder):
 def test_who_had_nothing_left_leaves_a_file_and_no_teacher(folder):
     ledger = Ledger.create(folder / "people.ledger")
     used = Budgets({"low": Budget(3.0)}, [0], [ANN])
-    mu_squared = ledger.left(used).mu_squared[0]
+    mu_squared = ledger.lifetime.limit(Budget(3.0)).mu_squared
     ledger.reserve("1", "other", used, {"low": Cost(mu_squared)}, neighbours=Neighbours.ANY_CHANGE)
     counted = {"privacy": {"price": "histogram"}, "ledger": {"allow_new_people": True}}
     config, out = study(folder, **counted), folder / "out"

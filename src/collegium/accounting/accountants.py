@@ -28,6 +28,11 @@ from collegium.errors import InputError
 __all__ = ["GUARANTEES", "GaussianAccountant", "PureAccountant", "RenyiAccountant"]
 
 Floats = NDArray[np.float64]
+_NOTIONS = {
+    Promise.EITHER: "gaussian",
+    Promise.GAUSSIAN: "gaussian, in mu",
+    Promise.PURE: "gaussian, pure",
+}
 _ULP = float(np.finfo(np.float64).eps)
 
 GUARANTEES = (PUBLIC, SENSITIVE)
@@ -134,7 +139,7 @@ class GaussianAccountant(Accountant):
         return odometer
 
     def _identity(self) -> dict[str, Any]:
-        return {**super()._identity(), "promise": self.promise.value}
+        return {**super()._identity(), "notion": _NOTIONS[self.promise]}
 
     def _price(self, cost: Event) -> Floats:
         return np.stack([cost.mu_squared, cost.pure_epsilon])
