@@ -618,7 +618,7 @@ def as_budgets(given: Any, delta: float = DEFAULT_DELTA, n_records: int | None =
 
 def checked_groups(groups: Mapping[str, Budget]) -> dict[str, Budget]:
     """Refuse what does not name groups and their budgets."""
-    if not isinstance(groups, Mapping) or not groups:
+    if not isinstance(groups, Mapping):
         raise InputError(f"groups must be a dict of budgets by name, got {shown(groups)}")
     for budget in groups.values():
         check_is("each group's budget", budget, Budget, "make one with Budget(1.0)")
@@ -629,7 +629,8 @@ def _codes(record_groups: ArrayLike, n_groups: int) -> NDArray[np.intp]:
     numbers = as_numbers(record_groups)
     if numbers is None or (numbers != np.floor(numbers)).any():
         raise InputError("record_groups must be the number of each record's group, from 0")
-    if ((numbers < 0) | (numbers >= n_groups)).any():
+    outside = min(NOTHING, PUBLIC)  # which stand for no group
+    if ((numbers < outside) | (numbers >= n_groups)).any():
         raise InputError(
             f"record_groups must lie between 0 and {n_groups - 1}: groups count from 0"
         )

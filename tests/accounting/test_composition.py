@@ -480,7 +480,7 @@ def test_events_are_read_as_they_are_typed(words, event):
         ("gaussian(x)", "write gaussian(NOISE)"),
         ("gaussian(1, 2)", "write gaussian(NOISE)"),
         ("gaussian(nan)", "got nan"),
-        ("gaussian(0)", "above 0"),
+        ("gaussian(0)", "greater than 0"),
         ("0 x pure(1)", "count from 1"),
         ("poisson(0.1)", "write poisson(RATE, NOISE, STEPS)"),
         ("poisson(0.1, 5, 1.5)", "whole number"),
