@@ -124,6 +124,25 @@ def inferred(said):
     }
 
 
+def test_a_rare_class_gets_a_goal_that_counts_it(collegium, folder):
+    """Proposed above 80 % of one class among forty labels or more, and said."""
+    for rare, says in ((6, True), (13, False)):
+        public = people(60, 2)
+        public["status"] = np.where(np.arange(60) < rare, "ill", "well")
+        public.to_csv("rare.csv", index=False)
+        private = people(120, 1, private=True)
+        private["status"] = np.where(np.arange(120) < 12, "ill", "well")
+        private.to_csv("private.csv", index=False)
+        code, said, errors = collegium(
+            "init", f"{rare}.toml", "--from", "private.csv", "--public", "rare.csv", "--target", "status",
+            "--owner", "person_id", "--levels", "high=1,average=2,low=3"
+        )  # fmt: skip
+        assert code == 0, errors
+        study = tomllib.loads((folder / f"{rare}.toml").read_text(encoding="utf-8"))
+        assert study.get("student") == ({"goal": "balanced"} if says else None)
+        assert ("90% of the public labels are one class" in said) == says
+
+
 # A template, and every key
 
 

@@ -19,13 +19,13 @@ YOUNG = "0,no\n1,yes\n"
 def predict(tmp_path, collegium):
     """Ask a student who is yes from 5 on: exit code, what is printed, what is said."""
 
-    def call(text, imputes=False, classes=("no", "yes"), **inputs):
+    def call(text, *options, imputes=False, classes=("no", "yes"), **inputs):
         model = LogisticRegression(C=1e6)
         model = make_pipeline(SimpleImputer(), model) if imputes else model
         student = model.fit(TABLE, [classes[0]] * 2 + [classes[1]] * 2)
         (tmp_path / STUDENT_FILE).write_bytes(student_bytes(student, {**INPUTS, **inputs}))
         (tmp_path / "table.csv").write_text(text, encoding="utf-8")
-        return collegium("predict", tmp_path, tmp_path / "table.csv")
+        return collegium("predict", tmp_path, tmp_path / "table.csv", *options)
 
     return call
 
@@ -43,6 +43,16 @@ def predict(tmp_path, collegium):
 def test_however_it_is_saved(predict, text, inputs):
     code, printed, said = predict(text, **inputs)
     assert (code, said) == (0, "") and printed.endswith(YOUNG)
+
+
+def test_a_class_is_answered_from_a_threshold_on(predict):
+    text = "age,dose\n1.5,0\n3.5,0\n9.5,1\n"
+    assert predict(text)[1].endswith("0,no\n1,no\n2,yes\n")  # 3.5 is yes with 0.25
+    assert predict(text, "--threshold", "yes=0.05")[1].endswith("0,no\n1,yes\n2,yes\n")
+    assert predict(text, "--threshold", "no=0.05")[1].endswith("0,no\n1,no\n2,yes\n")
+    for wrong in ("maybe=0.5", "yes", "yes=0", "yes=1.1", "yes=nan", "yes=x"):
+        code, _, said = predict(text, "--threshold", wrong)
+        assert code == 2 and "classes of" not in said and "yes=0.2" in said
 
 
 @pytest.mark.parametrize("given", [{"imputes": True}, {"medians": {"age": 1.0, "dose": 0.0}}])

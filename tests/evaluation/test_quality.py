@@ -13,6 +13,7 @@ from collegium import GNMax, PATEClassifier, Queries
 from collegium.errors import InputError, PrivacyWarning, StudentWarning
 from collegium.evaluation.quality import PUBLIC, beliefs_about, judge_by_answers, measure_quality
 from collegium.pate.voting.histograms import NoisyHistograms
+from collegium.report.quality import threshold_tables
 from collegium.study.result import notes_on_test_records
 
 CLASSES = np.array(["no", "yes"])
@@ -58,6 +59,24 @@ def test_a_good_student_is_called_good():
     found = measure_quality(CLASSES, truth, predicted)
     assert found.verdict == "The student is better than always answering “no”"
     assert found.better and found.tells_apart and found.tone == "good"
+
+
+def test_thresholds_say_what_they_would_find():
+    truth = np.array(["yes"] * 10 + ["no"] * 90)
+    chance = np.array([0.6] * 4 + [0.25] * 4 + [0.01] * 2 + [0.25] * 12 + [0.02] * 78)
+    beliefs = np.stack([1 - chance, chance], axis=1)
+    found = measure_quality(CLASSES, truth, np.where(chance > 0.5, "yes", "no"), beliefs)
+    rows = {row.at: (row.recall, row.precision) for row in found.thresholds}
+    assert {row.name for row in found.thresholds} == {"yes"}
+    assert rows[0.5] == (0.4, 1.0) and rows[0.2] == (0.8, 0.4) and rows[0.7] == (0.0, None)
+    (shown,) = threshold_tables(found)
+    assert ("0.2", "80.0 %", "40.0 %") in shown.rows and (
+        "0.7",
+        "0.0 %",
+        "none is found",
+    ) in shown.rows
+    three = measure_quality(["a", *CLASSES], truth, truth, np.full((100, 3), 1 / 3))
+    assert three.thresholds == () and threshold_tables(three) == []
 
 
 def test_one_that_finds_the_rare_class_at_the_price_of_the_frequent_one_tells_them_apart():

@@ -89,15 +89,16 @@ def test_what_cannot_be_is_refused(given, said):
 
 
 def test_a_rare_class_of_a_table_is_not_forgotten():
-    """16 % of the people are of it: plain votes named it for nobody (balanced accuracy 0.50)."""
+    """20 % of the people are of it: plain votes name it for next to nobody (balanced accuracy 0.50)."""
     random = np.random.default_rng(0)
     X = pd.DataFrame(random.normal(size=(3_000, 4)), columns=list("abcd"))
-    y = (X["a"] + X["b"] + random.normal(size=3_000) > 1.75).astype(int)
+    y = (2 * X["a"] + 2 * X["b"] + random.normal(size=3_000) > 2.8).astype(int)
     model = cg.PATEClassifier(classes=[0, 1], noise_seed=0, random_state=0)
-    model.fit(X[:2000], y[:2000], budgets=1.0, X_public=X[2000:2500])
+    model.fit(X[:2000], y[:2000], budgets=2.0, X_public=X[2000:2500])
     assert model.recipe_.model == "mostly-balanced"
     found = model.quality(X[2500:], y[2500:])
-    assert found.balanced_accuracy > 0.65 and found.accuracy > found.majority_share
+    assert found.balanced_accuracy > 0.65  # three seeds: 0.72 to 0.78
+    assert found.accuracy > found.majority_share
 
 
 def test_a_classifier_without_settings_follows_the_rule_and_one_setting_ends_that():

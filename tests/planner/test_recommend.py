@@ -304,11 +304,9 @@ def test_test_records_of_another_kind_are_told():
 
 def test_the_estimator_is_the_one_that_was_chosen():
     X, y = table(100)
-    direct = recommend_from(facts(X, y, goal="balanced")).estimator(random_state=3)
-    assert isinstance(direct, cg.DPSGDClassifier) and (direct.goal, direct.random_state) == (
-        "balanced",
-        3,
-    )
+    learner = recommend_from(facts(X, y, goal="balanced")).estimator(random_state=3)
+    assert isinstance(learner, cg.DPSGDClassifier)
+    assert (learner.goal, learner.random_state, learner.student) == ("balanced", 3, None)
     voted = recommend_from(facts(X, y, goal="labels")).estimator()
     assert isinstance(voted, cg.PATEClassifier) and voted.goal == "accuracy"
 

@@ -89,6 +89,19 @@ def folder(tmp_path):
     return tmp_path
 
 
+def test_what_is_no_better_than_one_answer_stops_unless_told(folder, collegium):
+    private = pd.read_csv(folder / "private.csv")[:30]
+    private.to_csv(folder / "private.csv", index=False)
+    text = TEXT.replace("high = 2.0, low = 6.0", "high = 0.02, low = 0.05")
+    (folder / "study.toml").write_text(text, encoding="utf-8")
+    code, said, _ = collegium("plan", folder / "study.toml")
+    assert code == 0 and "`collegium run` stops unless told --anyway" in said.splitlines()[-1]
+    code, _, said = collegium("run", folder / "study.toml")
+    assert code == 2 and "would be no better than" in said and "Nothing was spent" in said
+    assert not (folder / "study").exists()
+    assert collegium("run", folder / "study.toml", "--anyway")[0] == 0
+
+
 def told(folder):
     said = plan(folder / "study.toml").to_dict()
     del said["minutes"]  # of this machine

@@ -136,10 +136,11 @@ def plan(
     if ledger is not None:
         out.print(f"{ledger.in_words[0].upper()}{ledger.in_words[1:]}.", soft_wrap=True)
     if verdict:
-        last_line(
-            None, f"{verdict.partition(' (')[0]}, so `collegium run` stops unless told --anyway"
+        said = verdict.partition(" (")[0]
+        out.print(
+            f"{said[:1].upper()}{said[1:]}: `collegium run` stops unless told --anyway.",
+            soft_wrap=True,
         )
-        return
     last_line(None, planned.in_short() or "planned, and nothing is spent")
 
 
@@ -410,7 +411,7 @@ def _comparison_table(comparison: Mapping[str, float | None], n_test: int) -> Ta
     return Table(
         [Column("learnt with", is_number=False), Column("accuracy")],
         [(name, share(accuracy)) for name, accuracy in comparison.items()],
-        "Each run has other noise, so the budgets are compared by means of five runs. They use the same "
+        "Each run has other noise, so budgets are compared by means of five runs. These use the same "
         "records again, which only public data like these allow.",
         f"Right on {n_test:,} public test records",
     )

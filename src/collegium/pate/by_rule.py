@@ -168,7 +168,7 @@ def votes_by_rule(
         components: int | None = None
         if kind == ROWS or n_people < MANY_PEOPLE:
             view, model = ("components", "ridge") if kind == ROWS else ("principal", "tabular")
-            n_teachers = max(FEWEST, min(TEACHERS_OF_FEW, n_people // (5 * n_classes)))
+            n_teachers = max(FEWEST, min(TEACHERS_OF_FEW, n_people // (10 * n_classes)))
         else:
             view, model = "binned", "logistic"
             components = max(1, min(TABLE_COLUMNS, n_public - 1))
