@@ -32,8 +32,8 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   (``label --settings``), and so in what a label job tells of itself (``config`` instead of ``settings``,
   whose digests are of the new form); recorded commands still have options (``label_options.py``). Ten
   refusals name the key that is wrong, which they did not before.
-- Journals of votes have blocks of a tenth of what the budgets buy, at most 16 questions, and say that they have
-  a mark: their digests are new, and every answer in them is the same.
+- Journals of votes have blocks of a tenth of what the budgets buy, at most 16 questions, and say that they
+  have a mark: their digests are new, and every answer in them is the same.
 """
 
 from __future__ import annotations
