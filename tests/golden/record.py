@@ -39,6 +39,8 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   ε = 0.9993 of 1), and what is booked is said at that δ, too. ``takes_whole_budgets`` is gone.
 - What a budget means is said in the one sentence of consent pages and receipts (``right_of_100``), and no
   more by 5 wrong accusations in 100; the table of error rates is as it was.
+- Journals of votes have blocks of a tenth of what the budgets buy, at most 16 questions, and say that they
+  have a mark: their digests are new, and every answer in them is the same.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import collegium as cg
 from collegium.accounting.neighbours import Neighbours
 from collegium.errors import LedgerError
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Limit
+from collegium.ledger.limits import Cost, Lifetime
 from collegium.pate.pipeline import PateRun
 from collegium.runs.observer import Observer
 from collegium.study import planned_settings
@@ -56,7 +56,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.delenv("COLLEGIUM_LEDGER")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     used = Ledger.create(tmp_path / "used.ledger")
-    spent = {level: Cost(Limit.of(budget).mu_squared) for level, budget in POLICY.levels.items()}
+    spent = {level: Cost(Lifetime().limit(budget).mu_squared) for level, budget in POLICY.levels.items()}
     used.reserve("before", "last year", BUDGETS, spent, neighbours=Neighbours.ANY_CHANGE)
     folder = tmp_path / "elsewhere"
     folder.mkdir()

@@ -65,7 +65,9 @@ class VoteTable:
                [0., 0., 3.]])
         """
         table = _whole_numbers(predictions, "votes")
-        check_whole("n_classes", n_classes, least=2, most=2**31 - 1)
+        check_whole("n_classes", n_classes, least=0, most=2**31 - 1)
+        if n_classes < 2:
+            raise InputError(f"votes need at least 2 classes, got {n_classes}")
         lowest = ABSTAIN if allow_abstention else 0
         outside = (table < lowest) | (table >= n_classes)
         if outside.any():
