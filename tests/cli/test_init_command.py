@@ -140,7 +140,7 @@ def test_a_rare_class_gets_a_goal_that_counts_it(collegium, folder):
         assert code == 0, errors
         study = tomllib.loads((folder / f"{rare}.toml").read_text(encoding="utf-8"))
         assert study.get("student") == ({"goal": "balanced"} if says else None)
-        assert ("90% of the public labels are one class" in said) == says
+        assert ("90 % of the public labels are one class" in said) == says
 
 
 # A template, and every key

@@ -16,6 +16,7 @@ import pytest
 
 import collegium as cg
 from collegium.dpsgd import run as sgd_run
+from collegium.dpsgd import student as dpsgd_student
 from collegium.dpsgd.ensemble_choice import Choice
 from collegium.dpsgd.run import DPSGDRun
 from collegium.errors import (
@@ -30,7 +31,6 @@ from collegium.study.checkpoint import StudyInterrupted
 from collegium.study.config import config_from, read_config
 from collegium.study.example import example_config
 from collegium.study.json_schema import study_schema
-from collegium.study.methods.dpsgd import student as dpsgd_student
 from collegium.study.on_ledger import StudyLedger
 from collegium.study.registry import record_of
 from collegium.study.runner import plan_study, run_study

@@ -376,8 +376,8 @@ def _other_goal(facts: Facts) -> str:
     if facts.shares is None or facts.goal != ACCURACY or facts.shares.max() <= MOSTLY_ONE:
         return ""
     return (
-        f"{facts.shares.max():.0%} of the public labels are one class: goal = {BALANCED!r} ([student]) "
-        "counts all classes alike. "
+        f"{100 * facts.shares.max():.0f} % of the public labels are one class: goal = {BALANCED!r} "
+        "([student]) counts all classes alike. "
     )
 
 

@@ -64,7 +64,7 @@ def propose_goal(draft: Draft, labels: pd.Series | None) -> tuple[str, str] | No
     share = float(known.value_counts(normalize=True).iloc[0])
     if share <= MOSTLY_ONE:
         return None
-    why = f"{share:.0%} of the public labels are one class; accuracy would reward always naming it"
+    why = f"{100 * share:.0f} % of the public labels are one class; accuracy would reward always naming it"
     draft.prompts.tell(f"student.goal: {BALANCED!r}; {why}")
     return BALANCED, why
 
