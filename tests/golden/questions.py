@@ -249,7 +249,7 @@ def ledger(name: str, folder: Path) -> Entry:
     both = ({"spend": 0.5, "noise": "gaussian"}, {"spend": 0.2})
     sessions = [_on_ledger(place, how) for how in both]
     other = cg.Ledger.create(folder / "other.ledger")
-    sessions.append(_on_ledger(other, {"noise": "laplace", "weights": "uniform"}))
+    sessions.append(_on_ledger(other, {"spend": 1.0, "noise": "laplace", "weights": "uniform"}))
     return plain({"sessions": sessions, "entries": [entry.kind for entry in place.history()]})
 
 

@@ -41,6 +41,8 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   more by 5 wrong accusations in 100; the table of error rates is as it was.
 - Journals of votes have blocks of a tenth of what the budgets buy, at most 16 questions, and say that they
   have a mark: their digests are new, and every answer in them is the same.
+- Kept terms of votes say what a ledger promises, if there is one, and a quality has precision and recall at
+  thresholds (none, where there are more than two classes). Studies on a ledger say how much they spend.
 """
 
 from __future__ import annotations

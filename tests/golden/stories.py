@@ -167,9 +167,7 @@ def ledger(told: Told) -> None:
     """Keep one account per person: make it, use it, look at it, change minds, leave, and tell people."""
     write_animals(told.folder)
     toml, place = told.folder / "study.toml", told.folder / "people.ledger"
-    sections = training.sections_of(
-        {"ledger": {"url": "people.ledger"}, "descent": {"noise": "secure"}}
-    )
+    sections = training.sections_of(training.ON_A_LEDGER)
     del sections["descent"]["noise_seed"]
     toml.write_text(toml_of(sections), encoding="utf-8")
     with ledgers_in(told.folder):

@@ -363,10 +363,17 @@ def ledger(name: str, folder: Path) -> Entry:
     )
 
 
+ON_A_LEDGER = {
+    "ledger": {"url": "people.ledger"},
+    "descent": {"noise": "secure"},
+    "privacy": {"spend": 1.0},
+}
+
+
 def ledger_study(name: str, folder: Path) -> Entry:
     """Run a study on a ledger."""
     write_animals(folder)
-    sections = sections_of({"ledger": {"url": "people.ledger"}, "descent": {"noise": "secure"}})
+    sections = sections_of(ON_A_LEDGER)
     del sections["descent"]["noise_seed"]
     toml = folder / "study.toml"
     toml.write_text(toml_of(sections), encoding="utf-8")
