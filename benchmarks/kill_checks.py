@@ -175,7 +175,7 @@ def check_statement(folder: Path) -> None:
         )
         if again.gaussian and again.uses[name]:  # the same sum, added up here
             squared = sum(use.count * float(use.event.mu_squared[0]) for use in again.uses[name])
-            by_hand = min(float(gdp_epsilon(math.sqrt(squared), DELTA)), LEVELS[name])
+            by_hand = min(float(gdp_epsilon(math.sqrt(squared), row["delta"])), LEVELS[name])
             assert same(stated, by_hand), f"{name}: {stated} stated, {by_hand} by hand"
 
 

@@ -172,6 +172,19 @@ def test_a_link_planted_under_the_temporary_name_is_not_followed(there, monkeypa
     assert (there.read_bytes(), victim.read_bytes()) == (b"before", b"precious")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be renamed there")
+def test_nobody_takes_a_file_for_a_leftover_before_it_has_its_name(there, monkeypatch):
+    replace, kept = Path.replace, []
+
+    def late(source, target):
+        kept.extend(clear_leftovers(there))
+        return replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", late)
+    write_durably(there, b"after")
+    assert len(kept) == 1 and there.read_bytes() == b"after"
+
+
 def _write_often(path, number):
     for _ in range(30):
         write_durably(path, bytes([number]) * 20_000)

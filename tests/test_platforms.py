@@ -18,6 +18,7 @@ from pathlib import Path
 
 elsewhere = types.ModuleType("os")
 vars(elsewhere).update(vars(os))
+elsewhere.name = "nt"
 lacking = ("fork", "pwrite", "pread", "statvfs", "posix_fallocate", "geteuid", "O_DIRECTORY")
 for name in lacking:
     delattr(elsewhere, name)

@@ -61,7 +61,10 @@ def writing_durably(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+            if os.name != "nt":  # under its lock: nobody takes it for a leftover
+                temporary.replace(path)
+        if os.name == "nt":  # where a file that is open cannot be renamed
+            temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

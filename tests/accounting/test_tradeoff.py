@@ -200,15 +200,27 @@ def said(guarantee="worst-case", gaussian=True):
     )
 
 
-def test_statements_round_what_is_found_up_and_say_what_delta_means():
+def right_of_100(budget, gaussian):
+    """How often of 100 the best test is right, found by trying false alarms."""
+    alphas = np.linspace(0.0, 1.0, 20_001)
+    curve = TradeOff(budget, gaussian=gaussian)
+    return 100 * max((1 - alpha + curve.most_found(alpha)) / 2 for alpha in alphas)
+
+
+def test_statements_say_how_often_the_best_test_is_right_and_what_delta_means():
     words = " ".join(said().sentences())
-    assert "at most 8.5 of 100 people" in words  # 8.43
+    assert "is right at most 56 times in 100, where guessing is right 50 times" in words
+    assert 55 < right_of_100(Budget(1.0), gaussian=True) <= 56  # 55.33
     assert "It is not the chance of being exposed" in words
     assert "sure that" not in words
-    found = said().to_dict()["groups"][0]["found_at_most"]
-    assert found["0.05"] == TradeOff(Budget(1.0), gaussian=True).most_found(0.05)
-    assert list(found) == ["0.01", "0.05", "0.1"]
-    assert "at most 13.6 of 100 people" in " ".join(said(gaussian=False).sentences())
+    assert "high" in words and "open" in words and words.count("times in 100") == 1
+    found = said().to_dict()["groups"][0]
+    assert found["right_of_100"] == 56
+    assert found["found_at_most"]["0.05"] == TradeOff(Budget(1.0), gaussian=True).most_found(0.05)
+    assert list(found["found_at_most"]) == ["0.01", "0.05", "0.1"]
+    assert said().found_of_100(said().groups[0], 0.05) == "8.5"  # 8.43
+    assert "at most 74 times in 100" in " ".join(said(gaussian=False).sentences())
+    assert 73 < right_of_100(Budget(1.0), gaussian=False) <= 74  # 73.1
 
 
 def test_a_data_dependent_statement_uses_the_one_direction_that_its_bounds_have():

@@ -290,7 +290,7 @@ def test_demo_shows_budgets_baselines_and_the_report(tmp_path, collegium, monkey
     measured = baselines.Baselines(individual, uniform, tenfold, uniform_tenfold, clear)
     monkeypatch.setattr(baselines, "measure_baselines", lambda config: measured)
     shown = works("demo", "--out", folder)
-    for words in ("Each chose a privacy level", "people", "budget", "spent", "worst-case", "strictest",
+    for words in ("Each person chose a privacy level", "people", "budget", "spent", "worst-case", "strictest",
                   "no privacy", "steps taken", "report.html"):  # fmt: skip
         assert words in shown
     monkeypatch.setattr(studies, "_run", lambda *given: results[-1])

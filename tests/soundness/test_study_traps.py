@@ -96,6 +96,7 @@ def as_if_asked_with_these_outcomes(folder, outcomes):
     for released in folder.release.iterdir():
         released.unlink()
     path.unlink()
+    (folder.vault / "journal.mark").unlink()  # which says how far the one before had come
     for name in ("aggregation.json", "student.json", "sensitive-spending.json"):
         (folder.vault / name).unlink(missing_ok=True)
     new = folder.open_journal()

@@ -18,6 +18,7 @@ classes = ["no", "yes"]
 [privacy]
 column = "level"
 levels = { high = 1.0, low = 3.0 }
+spend = 1.0
 """
 UNTOUCHED = "(a release of its own"
 
@@ -109,7 +110,7 @@ def test_what_is_expected_is_shown_only_of_a_plan_that_can_be_run(study, collegi
         errors
     )
     other = study.with_name("other.toml")
-    other.write_text(STUDY + '[ledger]\nurl = "none"\n')
+    other.write_text(STUDY.replace("spend = 1.0\n", '[ledger]\nurl = "none"\n'))
     code, output, errors = collegium("plan", other)
     assert code == 0 and output.startswith("Chosen from public facts alone: ")
 

@@ -389,9 +389,10 @@ def test_with_a_filter_the_accounts_stay_in_the_vault(folder, monkeypatch):
 
 
 def on_ledger(folder, **sections):
-    """A study whose ledger is the one beside the records."""
+    """A study whose ledger is the one beside the records, and that takes everything."""
     given = settings(**sections)
     given.pop("ledger")
+    given["privacy"] = {**given["privacy"], "spend": 1.0}
     return config_from(given, folder)
 
 

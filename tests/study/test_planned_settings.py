@@ -56,10 +56,10 @@ REMEMBERED = {}
 def choices_are_remembered(monkeypatch):
     """The same facts give the same choice (tests of the planner): it is made once for all of these tests."""
 
-    def choose(facts, X_test=None, tell=lambda line: None):
-        given = joblib.hash((facts, X_test))
+    def choose(facts, X_test=None, tell=lambda line: None, spend=1.0):
+        given = joblib.hash((facts, X_test, spend))
         if given not in REMEMBERED:
-            REMEMBERED[given] = recommend_from(facts, X_test, tell)
+            REMEMBERED[given] = recommend_from(facts, X_test, tell, spend)
         return REMEMBERED[given]
 
     monkeypatch.setattr("collegium.study.planned_settings.recommend_from", choose)
@@ -323,7 +323,8 @@ def test_other_facts_after_the_beginning_are_another_study(folder):
 
 def test_on_a_ledger_it_plans_with_what_people_have_left(folder):
     study = folder / "study.toml"
-    study.write_text(TEXT.replace('url = "none"', 'url = "people.ledger"'), encoding="utf-8")
+    text = TEXT.replace('[ledger]\nurl = "none"', 'spend = 1.0\n[ledger]\nurl = "people.ledger"')
+    study.write_text(text, encoding="utf-8")
     config, kept = read_config(study), StudyFolder(folder / "study")
     ledger = Ledger.create(folder / "people.ledger")
     fresh = plan(study)

@@ -14,6 +14,7 @@ from collegium.budgets import Policy
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Lifetime
+from collegium.runs.observer import Observer
 from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.sums import Sums
 from collegium.study.config import read_config
@@ -306,7 +307,8 @@ def test_a_vault_that_was_edited_is_refused_and_told_of(
 
 def test_of_copies_that_went_on_one_publishes(tmp_path, cut_off):
     place = new_ledger(tmp_path)
-    config, out, copy = study(tmp_path, table(), ledger=place), tmp_path / "out", tmp_path / "copy"
+    config = study(tmp_path, table(), ledger=place, more="spend = 1.0")
+    out, copy = tmp_path / "out", tmp_path / "copy"
     cut_off(config, out)
     shutil.copytree(out, copy)
     run_study(config, copy)
@@ -316,6 +318,26 @@ def test_of_copies_that_went_on_one_publishes(tmp_path, cut_off):
     config = study(tmp_path, ledger=place, more="spend = 0.5")
     with pytest.raises(CollegiumError, match="left"):
         run_study(config, out)
+
+
+def test_what_is_left_pays_for_half_unless_the_setting_that_is_named_says_more(tmp_path):
+    class Notes(Observer):
+        def note(self, message):
+            told.append(message)
+
+    told = []
+    place = new_ledger(tmp_path)
+    run_study(study(tmp_path, table(), ledger=place), tmp_path / "out", Notes())
+    (chosen,) = [note for note in told if note.startswith("this release takes 50% of what")]
+    assert (
+        "statistics.spend" in chosen and "privacy.spend" not in chosen
+    )  # which means nothing here
+    told.clear()
+    config = study(tmp_path, ledger=place, questions=QUESTIONS[:1], more="spend = 1.0")
+    run_study(config, tmp_path / "all", Notes())
+    assert not [note for note in told if note.startswith("this release takes")]
+    with pytest.raises(CollegiumError, match="left"):
+        run_study(study(tmp_path, ledger=place), tmp_path / "third")
 
 
 # --------------------------------------------------------------------------------- what is published

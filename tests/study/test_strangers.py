@@ -56,7 +56,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.delenv("COLLEGIUM_LEDGER")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     used = Ledger.create(tmp_path / "used.ledger")
-    spent = {level: Cost(Lifetime().limit(budget).mu_squared) for level, budget in POLICY.levels.items()}
+    spent = {
+        level: Cost(Lifetime().limit(budget).mu_squared) for level, budget in POLICY.levels.items()
+    }
     used.reserve("before", "last year", BUDGETS, spent, neighbours=Neighbours.ANY_CHANGE)
     folder = tmp_path / "elsewhere"
     folder.mkdir()

@@ -250,6 +250,7 @@ def demo(
     place = place_within(folder, Neighbours.ADD_OR_REMOVE)
     # The digits are in every demo's ledger: nobody need be asked who they are.
     config = replace(config, ledger=replace(config.ledger, url=place, allow_new_people=True))
+    config = with_spend(config, 1.0)  # all of it, as what it is compared with below
     config = settled_method(config, folder, NoteObserver(), keep=True)
     result = _run(config, out_folder, as_json)
     if quiet and not as_json:  # nobody would see what it is compared with

@@ -68,7 +68,8 @@ def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
     ``name``: a short name, or the full name of a class.
     Returns: with ``fit`` and ``predict``.
     Raises ConfigError if the class is not known, by looking at it, to learn and to predict: nothing
-        else is ever called, whatever a configuration names.
+        else is ever called, whatever a configuration names; or if a student is asked for, and it makes
+        teachers alone.
 
     Examples
     --------
@@ -77,6 +78,11 @@ def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
     """
     learns = ("fit", "fit_released") if key == "student.model" else ("fit",)
     cls = _estimator_class(key, name, learns)
+    if key == "student.model" and issubclass(cls, BalancedTeachers):
+        raise ConfigError(
+            f"{key}: {name!r} is of teachers, which name classes by numbers: name what each of them is, such "
+            "as tabular"
+        )
     given = {**_DEFAULTS.get(name, {}), **params}
     try:
         model: Any = cls(**given)

@@ -26,8 +26,9 @@ def to_spend(
         if chosen is None:
             return everything
         spend = chosen.value
+        # A method with a setting of its own names it in the reason.
+        where = "" if "privacy.spend" in config.unused else "; privacy.spend says otherwise"
         observer.note(
-            f"this release takes {spend:.0%} of what people have left, {chosen.why}; privacy.spend says "
-            "otherwise"
+            f"this release takes {spend:.0%} of what people have left, {chosen.why}{where}"
         )
     return everything.part(spend)
