@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.personalisation import Personalisation, Upsampling, Vanishing, Weighting
+from collegium import Upsampling, Vanishing, Weighting
+from collegium.personalisation import Personalisation
 from reproduction.laboratory import Laboratory
 from reproduction.published import budget_from_text
 from reproduction.readings import PUBLISHED, Reading

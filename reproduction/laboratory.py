@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium import GNMax, VoteTable
 from collegium.pate.teachers.ensemble import TeacherEnsemble
-from collegium.pate.voting.aggregators import Aggregator, GNMax
+from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.least_noise import least_sigma
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation.plan import Plan
+from collegium.personalisation import Plan
 from reproduction.kinds import (
     Released,
     check_student,

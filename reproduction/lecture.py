@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.renyi import rdp_to_epsilon
+from collegium import Budget, LNMax, Uniform, VoteTable
+from collegium.accounting import rdp_to_epsilon
 from collegium.accounting.votes.laplace_max import lnmax_log_q, lnmax_rdp
-from collegium.budgets import Budget
 from collegium.data.datasets import default_data_dir
-from collegium.pate.voting.aggregators import LNMax
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import Uniform
-from collegium.personalisation.plan import Plan
+from collegium.personalisation import Plan
 from reproduction.cells import Aim, Cell, summarise
 from reproduction.laboratory import Ensemble, Laboratory
 from reproduction.published import PublishedNumber, published_numbers

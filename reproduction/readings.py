@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from collegium import Account, Uniform, Upsampling, Vanishing, Weighting
 from collegium.accounting.renyi import SEED_ORDERS
 from collegium.errors import InputError
-from collegium.pate.settings import Account
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.pricing import Pricing, pricing_for
-from collegium.personalisation import Personalisation, Uniform, Upsampling, Vanishing, Weighting
-from collegium.personalisation.electorate import Electorate
+from collegium.personalisation import Electorate, Personalisation
 
 
 @dataclass(frozen=True)

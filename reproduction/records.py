@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from collegium.data.datasets import default_data_dir, load_dataset
+from collegium import ConfidentGNMax, load_dataset
+from collegium.data.datasets import default_data_dir
 from collegium.data.tables import take_rows
 from collegium.distillation.embedding import EvenScattering, PublicEmbedding
 from collegium.errors import InputError
@@ -23,7 +24,6 @@ from collegium.models.features import (
     transform_cached,
 )
 from collegium.models.preprocessing import PixelScaler, PrincipalTable, TabularEncoder
-from collegium.pate.voting.aggregators import ConfidentGNMax
 
 _COMPONENTS, _WHITENING = 200, 0.25  # of scattering coefficients, as in study.models
 _FEW = 20  # of those components

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.budgets import Budget, Budgets, Policy
+from collegium import Budget, Budgets, Policy
 from collegium.errors import InputError
 
 DELTA = 1e-5

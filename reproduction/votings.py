@@ -8,19 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.accounting.accountants import RenyiAccountant
+from collegium import Budget, Queries, VoteTable
+from collegium.accounting import RenyiAccountant, rdp_to_epsilon
 from collegium.accounting.neighbours import Arrangement
-from collegium.accounting.renyi import rdp_to_epsilon
-from collegium.budgets import Budget
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise
 from collegium.pate.pipeline import PlannedVoting
-from collegium.pate.settings import Queries
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.labelling import LabellingJob
 from collegium.pate.voting.price_choice import ChosenPrice
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation.electorate import Electorate
-from collegium.personalisation.plan import Plan
+from collegium.personalisation import Electorate, Plan
 from reproduction.readings import Reading
 
 Floats = NDArray[np.float64]

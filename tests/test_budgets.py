@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
 
-from collegium.budgets import Budget, Budgets, Policy, as_budgets
-from collegium.errors import InputError, PrivacyWarning
+from collegium import Budget, Budgets, Policy, PrivacyWarning
+from collegium.budgets import as_budgets
+from collegium.errors import InputError
 
 LEVELS = {"high": 1.0, "average": 2.0, "low": 3.0}
 COLUMN = ["low", "high", "average", "high", "low", "high"]

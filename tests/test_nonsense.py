@@ -15,9 +15,9 @@ import pytest
 import scipy.sparse as sp
 
 import collegium as cg
+from collegium import CollegiumError
 from collegium import accounting as ac
 from collegium import mechanisms as me
-from collegium.errors import CollegiumError
 
 SECONDS = 5  # a call that takes longer hangs
 

@@ -15,9 +15,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
-from collegium.accounting.gaussian import gdp_mu
-from collegium.budgets import Budgets
-from collegium.personalisation import Bagging, Uniform
+from collegium import Bagging, Budgets, Uniform
+from collegium.accounting import gdp_mu
 from reproduction.personal_moments import sensitive_epsilon, sensitive_reach
 
 TEACHERS, LABELS, DELTA = 25, 200, 1e-5

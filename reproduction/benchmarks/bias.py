@@ -23,15 +23,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium import GNMax, VoteTable
 from collegium.distillation.regression import RegressionStudent
 from collegium.distillation.share_matching import match_shares
 from collegium.pate.teacher_effects import sensitive_teacher_effects
 from collegium.pate.teachers.ensemble import TeacherEnsemble
-from collegium.pate.voting.aggregators import GNMax
 from collegium.pate.voting.least_noise import least_sigma
 from collegium.pate.voting.targets import class_posterior
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation.plan import Plan
+from collegium.personalisation import Plan
 from reproduction.kinds import TEACHERS
 from reproduction.readings import SOUND
 from reproduction.records import SCENES, Split, load_split

@@ -17,10 +17,15 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import binom
 
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.events import Composition
-from collegium.accounting.gaussian import gdp_mu
-from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS, rdp_to_epsilon
+from collegium import Budget, ExponentialMax, GNMax, LNMax, PermuteAndFlip, Uniform
+from collegium.accounting import (
+    DEFAULT_ORDERS,
+    Composition,
+    GaussianAccountant,
+    gdp_mu,
+    rdp_to_epsilon,
+)
+from collegium.accounting.renyi import SEED_ORDERS
 from collegium.accounting.votes.noisy_max import (
     gnmax_log_q,
     gnmax_rdp,
@@ -29,9 +34,6 @@ from collegium.accounting.votes.noisy_max import (
     threshold_rdp_exact,
 )
 from collegium.accounting.votes.winner_probability import gnmax_log_q_exact
-from collegium.budgets import Budget
-from collegium.pate.voting.aggregators import ExponentialMax, GNMax, LNMax, PermuteAndFlip
-from collegium.personalisation import Uniform
 
 DELTA = 1e-5
 THRESHOLD, SIGMA_THRESHOLD, SIGMA = 200.0, 150.0, 40.0

@@ -34,9 +34,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
-from collegium import DPSGDClassifier
-from collegium.accounting.gaussian import gdp_mu
-from collegium.datasets import load_dataset
+from collegium import DPSGDClassifier, load_dataset
+from collegium.accounting import gdp_mu
 from collegium.distillation.gaussian_process import GaussianProcessStudent
 from collegium.distillation.regression import RegressionStudent
 from collegium.features import BinnedTable, KernelComponents, PublicComponents, ScatteringTransform

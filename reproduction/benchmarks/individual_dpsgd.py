@@ -24,9 +24,8 @@ import torch
 from torch import Tensor, nn
 
 import collegium as cg
-from collegium.budgets import Budgets
+from collegium import Budgets, plan_dpsgd
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
-from collegium.personalisation.rates import plan_dpsgd
 
 EPSILONS = {"high": 1.0, "average": 2.0, "low": 3.0}
 SHARES = {"34/43/23": (34, 43, 23), "54/37/9": (54, 37, 9)}

@@ -32,16 +32,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
-from collegium.accounting.renyi import SEED_ORDERS, rdp_to_epsilon
-from collegium.budgets import Budget
+from collegium import Budget, GNMax, Weighting
+from collegium.accounting import gdp_epsilon, gdp_mu, rdp_to_epsilon
+from collegium.accounting.renyi import SEED_ORDERS
 from collegium.distillation.gaussian_process import GaussianProcessStudent
 from collegium.distillation.supervised import fit_released
-from collegium.pate.voting.aggregators import GNMax
 from collegium.pate.voting.least_noise import least_sigma
 from collegium.pate.voting.targets import class_posterior
-from collegium.personalisation import Weighting
-from collegium.personalisation.plan import Plan
+from collegium.personalisation import Plan
 from reproduction.laboratory import Laboratory, Options
 from reproduction.readings import SOUND
 from reproduction.records import Split

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.gaussian import gdp_mu
+from collegium.accounting import gdp_mu
 from collegium.distillation.best_of_two import EitherStudent
 from collegium.distillation.gaussian_process import GaussianProcessStudent
 from collegium.distillation.held_out import choose_held_out

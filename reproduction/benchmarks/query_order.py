@@ -28,24 +28,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from collegium.accounting.gaussian import gdp_mu
-from collegium.budgets import Budget
-from collegium.data.datasets import load_dataset, read_any
+from collegium import Budget, GNMax, Uniform, VoteTable, load_dataset
+from collegium.accounting import gdp_mu
+from collegium.data.datasets import read_any
 from collegium.distillation.graph import GraphStudent
 from collegium.distillation.regression import RegressionStudent
 from collegium.distillation.supervised import fit_released
+from collegium.mechanisms import SeededNoise
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.models.closed_form.tabular import TabularTeachers
 from collegium.models.features import PublicComponents, ScatteringTransform
 from collegium.models.preprocessing import PrincipalTable
-from collegium.noise.sources import SeededNoise
 from collegium.pate.queries.active_choice import ActiveChooser
 from collegium.pate.queries.selection import QUERY_ORDERS, query_order
-from collegium.pate.voting.aggregators import GNMax
 from collegium.pate.voting.labelling import LabellingJob, Labels
 from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import Uniform
 
 DELTA = 1e-5
 ANSWERS = (60, 180, 360)

@@ -20,7 +20,7 @@ import numpy as np
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
+from collegium.accounting import gdp_epsilon, gdp_mu
 
 DELTA, TEACHERS, THRESHOLD, SIGMA_THRESHOLD, SIGMA = 1e-5, 250, 200.0, 150.0, 40.0
 EPSILON = {"high": 1.0, "average": 2.0, "low": 3.0}

@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collegium.accounting.gaussian import gdp_epsilon
-from collegium.accounting.renyi import DEFAULT_ORDERS, rdp_to_epsilon
+from collegium.accounting import DEFAULT_ORDERS, gdp_epsilon, rdp_to_epsilon
 from collegium.accounting.votes.noisy_max import (
     gnmax_log_q,
     gnmax_rdp,

@@ -40,7 +40,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from collegium.accounting.renyi import CONVERSIONS, rdp_to_epsilon, validate_orders
+from collegium.accounting import rdp_to_epsilon
+from collegium.accounting.renyi import CONVERSIONS, validate_orders
 from collegium.errors import InputError
 from reproduction.smooth.inputs import Floats, nonnegative, numbers, positive
 from reproduction.smooth.smooth_sensitivity import CostProfile, smooth_sensitivity

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from collegium.accounting.renyi import DEFAULT_ORDERS, rdp_to_epsilon
+from collegium.accounting import DEFAULT_ORDERS, rdp_to_epsilon
 from reproduction.benchmarks.bounds import zcdp_budget
 
 

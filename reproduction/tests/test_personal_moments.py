@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from collegium.budgets import Budgets
-from collegium.personalisation import Bagging
+from collegium import Bagging, Budgets
 from reproduction.personal_moments import sensitive_epsilon, sensitive_reach
 
 ORACLES = {1.0: 5.302585092994046, 0.75: 3.8875709108283716, 0.5: 2.526292546497023}

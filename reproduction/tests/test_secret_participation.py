@@ -13,7 +13,7 @@ pytest.importorskip("dp_accounting")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import secret_participation as secret
 
-from collegium.accounting.gaussian import gdp_epsilon
+from collegium.accounting import gdp_epsilon
 
 DELTA = 1e-5
 LOSSES = np.array([-0.6, -0.2, 0.0, 0.05, 0.3, 0.8])

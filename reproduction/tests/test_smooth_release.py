@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.gaussian import gdp_epsilon
-from collegium.accounting.renyi import rdp_to_epsilon
+from collegium.accounting import gdp_epsilon, rdp_to_epsilon
 from collegium.errors import InputError
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise
 from reproduction.smooth.cost_profiles import answer_profile, check_profile, constant_profile
 from reproduction.smooth.smooth_release import (
     RESOLUTION,

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from collegium.budgets import Budget
-from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax
-from collegium.pate.voting.vote_table import VoteTable
+from collegium import Budget, ConfidentGNMax, GNMax, VoteTable
 from reproduction.readings import PUBLISHED, SOUND
 from reproduction.votings import History, vote, vote_without_limits
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.events import BoundedRange, Composition, Laplace, Nothing, PureNoise
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting import BoundedRange, Composition, Laplace, Neighbours, PureNoise
+from collegium.accounting.events import Nothing
 from collegium.errors import BudgetExceededError, InputError
 
 # Each subclass runs the same property on its own accountant, so examples are not kept between them.

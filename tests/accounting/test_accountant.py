@@ -12,21 +12,21 @@ from conformance import Conformance, charge_while_affordable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.accountants import (
-    GaussianAccountant,
-    PureAccountant,
-    RenyiAccountant,
-)
-from collegium.accounting.events import (
+from collegium.accounting import (
+    DEFAULT_ORDERS,
     Gaussian,
+    GaussianAccountant,
     Laplace,
+    Neighbours,
     PoissonGaussian,
+    PureAccountant,
     PureNoise,
-    SensitiveCurve,
+    RenyiAccountant,
+    gdp_mu,
+    pure_to_gdp,
 )
-from collegium.accounting.gaussian import gdp_mu, pure_to_gdp
-from collegium.accounting.neighbours import Neighbours
-from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS, affordable_rdp
+from collegium.accounting.events import SensitiveCurve
+from collegium.accounting.renyi import SEED_ORDERS, affordable_rdp
 from collegium.errors import InputError
 
 ANY_CHANGE = Neighbours.ANY_CHANGE

@@ -9,16 +9,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from collegium.accounting.neighbours import Neighbours
+from collegium import Budget, PrivacyStatement
+from collegium.accounting import Neighbours
 from collegium.accounting.statement import (
     Answers,
     GroupSpending,
-    PrivacyStatement,
     budget_and_cost,
     budget_in_digits,
     cost_in_digits,
 )
-from collegium.budgets import Budget
 from collegium.cli.blocks import rich_table
 from collegium.report.promise import spending_table
 

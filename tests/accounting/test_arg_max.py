@@ -8,10 +8,15 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
-from collegium.accounting.accountants import GaussianAccountant, RenyiAccountant
+from collegium.accounting import (
+    DEFAULT_ORDERS,
+    Gaussian,
+    GaussianAccountant,
+    GaussianArgMax,
+    RenyiAccountant,
+    gaussian_rdp,
+)
 from collegium.accounting.arg_max import LEAST_SHARE, MOMENTS, STEP, gaussian_arg_max_rdp
-from collegium.accounting.events import Gaussian, GaussianArgMax
-from collegium.accounting.renyi import DEFAULT_ORDERS, gaussian_rdp
 from collegium.errors import InputError
 
 ORDERS = np.array([2.0, 4.0, 9.0, 17.0, 40.0, 120.0])

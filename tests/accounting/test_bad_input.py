@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 from amounts import Amounts
 
-from collegium.accounting.accountants import GaussianAccountant, RenyiAccountant
+from collegium import ConfidentGNMax, GNMax, LNMax
+from collegium.accounting import (
+    GaussianAccountant,
+    Neighbours,
+    RenyiAccountant,
+    gaussian_rdp,
+    gdp_epsilon,
+    gdp_mu,
+    rdp_to_epsilon,
+)
 from collegium.accounting.events import SensitiveCurve
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
-from collegium.accounting.neighbours import Neighbours
-from collegium.accounting.renyi import SEED_ORDERS, gaussian_rdp, rdp_to_epsilon
+from collegium.accounting.renyi import SEED_ORDERS
 from collegium.accounting.votes.noisy_max import (
     gnmax_log_q,
     gnmax_rdp,
@@ -19,7 +26,6 @@ from collegium.accounting.votes.noisy_max import (
     threshold_rdp_data_independent,
 )
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, LNMax
 
 ANY_CHANGE, REPLACED = Neighbours.ANY_CHANGE, Neighbours.REPLACE
 VOTES = np.array([[200.0, 50.0], [150.0, 100.0]])

@@ -9,17 +9,21 @@ from amounts import Amounts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.accountants import GaussianAccountant, PureAccountant, RenyiAccountant
-from collegium.accounting.bookkeeping import add_repeatedly, add_up, as_json, from_json
-from collegium.accounting.events import Laplace, PureNoise, SensitiveCurve
-from collegium.accounting.gaussian import gdp_mu, pure_to_gdp
-from collegium.accounting.renyi import (
+from collegium.accounting import (
     DEFAULT_ORDERS,
-    SEED_ORDERS,
-    affordable_rdp,
+    GaussianAccountant,
+    Laplace,
+    PureAccountant,
+    PureNoise,
+    RenyiAccountant,
     gaussian_rdp,
+    gdp_mu,
+    pure_to_gdp,
     rdp_to_epsilon,
 )
+from collegium.accounting.bookkeeping import add_repeatedly, add_up, as_json, from_json
+from collegium.accounting.events import SensitiveCurve
+from collegium.accounting.renyi import SEED_ORDERS, affordable_rdp
 from collegium.errors import BudgetExceededError, InputError
 
 EPSILONS = [1.0, 2.0, math.inf]

@@ -17,21 +17,19 @@ from collegium.accounting import (
     Laplace,
     PoissonGaussian,
     PureNoise,
-    compare,
-    gdp_delta,
-    gdp_epsilon,
-    gdp_mu,
-)
-from collegium.accounting.comparison import towards_group
-from collegium.accounting.composition import (
     advanced_composition,
     basic_composition,
     bounded_range_composition,
+    compare,
+    event_of_words,
+    gdp_delta,
+    gdp_epsilon,
+    gdp_mu,
     group_privacy,
     optimal_composition,
     zcdp_epsilon,
 )
-from collegium.accounting.event_words import event_of_words
+from collegium.accounting.comparison import towards_group
 from collegium.errors import InputError
 
 DELTA = 1e-5

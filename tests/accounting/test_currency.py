@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from collegium.accounting.currency import (
+from collegium.accounting import (
     GaussianBound,
-    LossDistribution,
-    fit_bound,
     gaussian_bound,
+    gdp_delta,
+    gdp_epsilon,
+    gdp_mu,
     laplace_bound,
-    loss_distributions,
     poisson_gaussian_bound,
     pure_bound,
 )
-from collegium.accounting.gaussian import gdp_delta, gdp_epsilon, gdp_mu
+from collegium.accounting.currency import LossDistribution, fit_bound, loss_distributions
 from collegium.errors import InputError
 
 pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")

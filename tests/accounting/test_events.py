@@ -9,20 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.currency import GaussianBound
-from collegium.accounting.events import (
+from collegium.accounting import (
     BoundedRange,
     Composition,
     Gaussian,
+    GaussianBound,
     Laplace,
-    Nothing,
+    Neighbours,
     PoissonGaussian,
     PureNoise,
-    SensitiveCurve,
+    from_dp_event,
+    pure_to_gdp,
+    to_dp_event,
 )
-from collegium.accounting.export import Use, from_dp_event, from_json, to_dp_event, to_json
-from collegium.accounting.gaussian import pure_to_gdp
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.events import Nothing, SensitiveCurve
+from collegium.accounting.export import Use, from_json, to_json
 from collegium.accounting.renyi import laplace_rdp, pure_rdp
 from collegium.errors import InputError
 

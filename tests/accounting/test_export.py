@@ -7,18 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from collegium.accounting.events import Composition, Gaussian, Nothing
-from collegium.accounting.export import Use, from_json, to_dp_event, to_json
-from collegium.accounting.gaussian import gdp_epsilon
-from collegium.accounting.neighbours import Neighbours
+from collegium import ConfidentGNMax, ExponentialMax, GNMax, LNMax, PermuteAndFlip
+from collegium.accounting import Composition, Gaussian, Neighbours, gdp_epsilon, to_dp_event
+from collegium.accounting.events import Nothing
+from collegium.accounting.export import Use, from_json, to_json
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import (
-    ConfidentGNMax,
-    ExponentialMax,
-    GNMax,
-    LNMax,
-    PermuteAndFlip,
-)
 from collegium.pate.voting.composition import replay
 from collegium.pate.voting.history import spending_history
 from collegium.pate.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome

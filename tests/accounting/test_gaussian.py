@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.gaussian import (
-    gdp_delta,
-    gdp_epsilon,
-    gdp_log_delta,
-    gdp_mu,
-    pure_to_gdp,
-)
+from collegium.accounting import gdp_delta, gdp_epsilon, gdp_log_delta, gdp_mu, pure_to_gdp
 from collegium.errors import InputError
 
 ORACLE = [

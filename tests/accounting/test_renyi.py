@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collegium.accounting.gaussian import gdp_epsilon
+from collegium.accounting import DEFAULT_ORDERS, gaussian_rdp, gdp_epsilon, rdp_to_epsilon
 from collegium.accounting.renyi import (
     CONVERSIONS,
-    DEFAULT_ORDERS,
     SEED_ORDERS,
-    gaussian_rdp,
     poisson_gaussian_rdp,
-    rdp_to_epsilon,
     validate_orders,
 )
 from collegium.errors import InputError

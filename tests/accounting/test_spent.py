@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from collegium.accounting.events import Gaussian, PoissonGaussian
+from collegium.accounting import Gaussian, PoissonGaussian
 from collegium.accounting.export import uses_of
 from collegium.accounting.spent import Spent, mu_of
 

@@ -9,21 +9,18 @@ from amounts import Amounts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.gaussian import gdp_epsilon
-from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium import Budget, PrivacyStatement, Uniform
+from collegium.accounting import GaussianAccountant, Neighbours, gdp_epsilon
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import (
     Answers,
     GroupSpending,
-    PrivacyStatement,
     ceil_decimals,
     floor_decimals,
     percent_left,
     percent_spent,
     statement,
 )
-from collegium.budgets import Budget
-from collegium.personalisation import Uniform
 from collegium.report.verdict import verdict
 
 VOTES = (Answers.LABELS, Neighbours.REPLACE)

@@ -5,10 +5,11 @@ import re
 
 import pytest
 
+from collegium import Budget, PrivacyStatement
+from collegium.accounting import Neighbours
 from collegium.accounting import statement as module
-from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement, Neighbours
-from collegium.accounting.statement import Answers, GroupSpending, PrivacyStatement
-from collegium.budgets import Budget
+from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement
+from collegium.accounting.statement import Answers, GroupSpending
 from collegium.dpsgd.account import STEPS_RELEASED
 
 STEPS = STEPS_RELEASED.format("8")

@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from collegium.accounting import gdp_epsilon, gdp_mu
 from collegium.accounting.calibration import noise_for
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.subsampled import poisson_gaussian_epsilon, rough_epsilon
 from collegium.errors import InputError
 

@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from collegium.accounting.accountants import GaussianAccountant, PureAccountant, RenyiAccountant
-from collegium.accounting.events import Gaussian, Laplace
-from collegium.accounting.gaussian import gdp_mu
-from collegium.accounting.neighbours import TEACHER, Arrangement, Neighbours
-from collegium.accounting.statement import (
-    FALSE_ALARMS,
-    Answers,
-    GroupSpending,
-    PrivacyStatement,
-    statement,
+from collegium import Budget, PrivacyStatement
+from collegium.accounting import (
+    Gaussian,
+    GaussianAccountant,
+    Laplace,
+    Neighbours,
+    PureAccountant,
+    RenyiAccountant,
+    gdp_mu,
 )
+from collegium.accounting.neighbours import TEACHER, Arrangement
+from collegium.accounting.statement import FALSE_ALARMS, Answers, GroupSpending, statement
 from collegium.accounting.tradeoff import TradeOff
-from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise
 
 mp.mp.dps = 40
 BUDGETS = [(0.05, 1e-5), (0.5, 1e-6), (1.0, 1e-5), (3.0, 1e-5), (8.0, 1e-7), (30.0, 1e-5)]

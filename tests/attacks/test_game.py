@@ -9,13 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from collegium.accounting.events import Nothing
-from collegium.attacks.game import play_game
-from collegium.attacks.mechanism import mechanism_from
-from collegium.budgets import Budget
-from collegium.errors import InputError
-from collegium.noise.sources import SecureNoise, SeededNoise
-from collegium.pate.voting.aggregators import (
+from collegium import (
+    Budget,
     ConfidentGNMax,
     ExponentialMax,
     GNMax,
@@ -23,6 +18,11 @@ from collegium.pate.voting.aggregators import (
     LNMax,
     PermuteAndFlip,
 )
+from collegium.accounting.events import Nothing
+from collegium.attacks.game import play_game
+from collegium.attacks.mechanism import mechanism_from
+from collegium.errors import InputError
+from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.pate.voting.pricing import DataDependentPricing, WorstCasePricing
 
 K, QUERIES, RUNS = 20, 4, 500

@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from collegium import Budget, ConfidentGNMax, GNMax, LNMax
 from collegium.attacks.game import play_game
 from collegium.attacks.mechanism import mechanism_from
 from collegium.attacks.noise_capture import ListeningNoise
-from collegium.budgets import Budget
-from collegium.noise.sources import SecureNoise
-from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, LNMax
+from collegium.mechanisms import SecureNoise
 from collegium.pate.voting.labelling import ANSWERED
 
 RICH = {"strict": Budget(20.0), "generous": Budget(60.0)}

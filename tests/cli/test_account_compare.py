@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from collegium.accounting.events import Gaussian, PureNoise
+from collegium.accounting import Gaussian, Neighbours, PureNoise
 from collegium.accounting.export import Use, to_json
-from collegium.accounting.neighbours import Neighbours
 
 pytest.importorskip("dp_accounting")
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from collegium.accounting.accountants import GaussianAccountant, RenyiAccountant
-from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium import CollegiumError, ConfidentGNMax
+from collegium.accounting import GaussianAccountant, Neighbours, RenyiAccountant
+from collegium.accounting.neighbours import Arrangement
 from collegium.cli.main import app
-from collegium.errors import CollegiumError
-from collegium.pate.voting.aggregators import ConfidentGNMax
 from collegium.study.folder import StudyFolder
 from collegium.study.methods.votes.terms import JobTerms
 from collegium.study.terms import read_terms

@@ -10,13 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium import Schema
+from collegium import Ledger, Schema, Statistics
 from collegium.cli import answer_record
 from collegium.cli.query_session import SessionProgress
 from collegium.errors import InputError
-from collegium.ledger.ledger import Ledger
 from collegium.ledger.places import Place
-from collegium.statistics.session import Statistics
 
 SCHEMA = """
 [columns.age]

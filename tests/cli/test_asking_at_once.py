@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from collegium import Ledger
 from collegium.cli import answer_record
 from collegium.cli.main import main
-from collegium.ledger.ledger import Ledger
 
 N = 3
 PROGRAMS = multiprocessing.get_context("forkserver")

@@ -16,7 +16,7 @@ import pytest
 
 from collegium.cli import studies
 from collegium.cli.main import main
-from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.study.methods.dpsgd import baselines
 from collegium.study.terms import read_terms
 from tests.settings_file import settings

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 import typer
 
+from collegium import PrivacyWarning
 from collegium.cli import init as command
 from collegium.data.datasets.array_files import idx_bytes
-from collegium.errors import PrivacyWarning
 from collegium.study.config import check_names, read_config
 from collegium.study.json_schema import study_schema
 from collegium.study.methods.kinds import SECTIONS

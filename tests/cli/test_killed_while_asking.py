@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.accounting.neighbours import Neighbours
-from collegium.ledger.ledger import Ledger
+from collegium import Ledger
+from collegium.accounting import Neighbours
 from collegium.study.folder import StudyFolder
 from collegium.study.terms import read_terms
 from collegium.study.verifying import examine

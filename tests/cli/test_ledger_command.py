@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Policy
+from collegium import Ledger, Policy
+from collegium.accounting import Neighbours
 from collegium.errors import BudgetExceededError, LedgerError
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost
+from collegium.ledger import Cost
 
 
 @pytest.fixture

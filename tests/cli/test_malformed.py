@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.malformed import KINDS, STUDY, Malformed, attack
-from collegium import Budget, Budgets, PATEClassifier, Policy
+from collegium import Budget, Budgets, CollegiumError, PATEClassifier, Policy
 from collegium.data.datasets import read_any
 from collegium.data.datasets.raw import MOST_COLUMNS
-from collegium.errors import CollegiumError, InputError
+from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.plain_text import csv_for_people
 

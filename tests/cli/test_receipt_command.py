@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Policy
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost
+from collegium import Ledger, Policy
+from collegium.accounting import Neighbours
+from collegium.ledger import Cost
 from collegium.report.receipt import receipt_of
 
 NAMES = ["ann", "Ann", "../../etc/passwd", "<b>&", "=1+1", "CON", "", "bob", "zoe", "ann"]

@@ -10,9 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
+from collegium import CollegiumError
 from collegium.accounting.neighbours import Arrangement
 from collegium.cli.main import app
-from collegium.errors import CollegiumError
 from collegium.study.journal import FileJournal
 from collegium.study.registry import record_of
 from collegium.study.terms import read_terms

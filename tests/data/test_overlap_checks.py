@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, StandardScaler
 
-from collegium import Budget, GNMax, PATEClassifier
+from collegium import Budget, GNMax, PATEClassifier, PrivacyWarning
 from collegium.data.overlap_checks import (
     HANDFUL,
     Likeness,
@@ -19,7 +19,7 @@ from collegium.data.overlap_checks import (
     refuse_other_scale,
     refuse_overlap,
 )
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError
 
 
 def people(n, seed, coarse=False):

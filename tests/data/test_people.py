@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium import GNMax, PATEClassifier, Policy
+from collegium import GNMax, PATEClassifier, Policy, PrivacyWarning
 from collegium.data.people import ask_about_people
-from collegium.errors import PrivacyWarning
 
 NUMBERS = np.random.default_rng(0).integers(0, 1000, 3000)
 TEXTS = pd.Series(NUMBERS).astype(str)

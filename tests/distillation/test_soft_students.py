@@ -16,6 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from collegium import PrivacyWarning
 from collegium.distillation.graph import GraphStudent
 from collegium.distillation.regression import RegressionStudent
 from collegium.distillation.supervised import (
@@ -24,7 +25,7 @@ from collegium.distillation.supervised import (
     fit_released,
     fit_student,
 )
-from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
+from collegium.errors import InputError, NothingReleasedError
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(60, 3))

@@ -6,8 +6,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from collegium import PrivacyWarning
 from collegium.distillation.supervised import RefittedStudent, fit_student
-from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
+from collegium.errors import InputError, NothingReleasedError
 
 X = np.linspace(-1, 1, 40)[:, None]
 LABELS = (X[:, 0] > 0).astype(np.intp)

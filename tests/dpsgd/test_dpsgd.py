@@ -8,10 +8,10 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 
-from collegium.accounting.gaussian import gdp_mu
-from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium import Budget, Budgets, Policy, plan_dpsgd
+from collegium.accounting import Neighbours, gdp_mu
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.tradeoff import TradeOff
-from collegium.budgets import Budget, Budgets, Policy
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.by_rule import LARGEST_STEP, signal
 from collegium.dpsgd.grid import UNIT
@@ -20,10 +20,9 @@ from collegium.dpsgd.optimiser import State, stepped
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import BudgetExceededError, InputError
-from collegium.models.features.principal import PublicComponents
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise
+from collegium.models.features import PublicComponents
 from collegium.noise.sums import Noise
-from collegium.personalisation.rates import plan_dpsgd
 from collegium.runs.records import Records
 
 LEVELS = {"high": 1.0, "average": 2.0, "low": 3.0}

@@ -19,11 +19,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import collegium as cg
+from collegium import PrivacyWarning
 from collegium.dpsgd.by_rule import signal
 from collegium.dpsgd.estimator_base import usual_preprocessing
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings
-from collegium.errors import InputError, PrivacyWarning, StudentWarning
+from collegium.errors import InputError, StudentWarning
 from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
 from collegium.personalisation.dpsgd_plan import DPSGDPlan

@@ -8,20 +8,13 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import collegium as cg
+from collegium import CollegiumError, Ledger
+from collegium.accounting import Neighbours, gdp_epsilon
 from collegium.accounting.export import Use
-from collegium.accounting.gaussian import gdp_epsilon
-from collegium.accounting.neighbours import Neighbours
 from collegium.dpsgd.ledgered import DPSGDSpending
 from collegium.dpsgd.run import DPSGDRun
-from collegium.errors import (
-    BudgetExceededError,
-    CollegiumError,
-    InputError,
-    LedgerError,
-    LedgerWarning,
-)
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Lifetime
+from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
+from collegium.ledger import Cost, Lifetime
 
 POLICY = cg.Policy({"high": 1.0, "low": 3.0})
 N = 240

@@ -13,7 +13,7 @@ import pytest
 from mortal_losses import Mortal, Talkative
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from collegium.budgets import Policy
+from collegium import Policy
 from collegium.data.sharding import Granted, ParquetSource, Roles, scan
 from collegium.dpsgd.linear_sums import InMemory, Terms
 from collegium.dpsgd.memory import DPSGDMemory

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 import collegium as cg
-from collegium.budgets import Policy
+from collegium import Ledger, Policy
 from collegium.dpsgd.filtered import CENT_BITS, Filtered
 from collegium.dpsgd.grid import UNIT
 from collegium.dpsgd.memory import DPSGDMemory
@@ -20,8 +20,7 @@ from collegium.dpsgd.optimiser import State
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
-from collegium.ledger import Ledger
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise
 from collegium.runs.records import Records
 from collegium.study.methods.dpsgd.page import spending_by_step
 

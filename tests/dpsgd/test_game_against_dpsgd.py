@@ -9,15 +9,15 @@ probability 1 - 1e-6, so that a sound mechanism fails about once in a million ru
 import numpy as np
 import pytest
 
-from collegium.accounting.gaussian import gdp_mu
+from collegium import Budget, Budgets
+from collegium.accounting import gdp_mu
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
-from collegium.budgets import Budget, Budgets
 from collegium.dpsgd.grid import noisy
 from collegium.dpsgd.linear_sums import CONSTANT
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.sampling import Sample
 from collegium.dpsgd.settings import DPSGDSettings
-from collegium.noise.sources import SecureNoise
+from collegium.mechanisms import SecureNoise
 from collegium.runs.records import Records
 
 RUNS, STEPS, DELTA = 20_000, 3, 1e-2

@@ -21,7 +21,7 @@ from collegium.dpsgd.linear_sums import (
 from collegium.dpsgd.losses import CrossEntropy, SquaredError
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import InputError
-from collegium.noise.sources import SecureNoise
+from collegium.mechanisms import SecureNoise
 
 
 def terms(clips, weights=None, rates=None, clip_norm=0.5):

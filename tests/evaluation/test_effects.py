@@ -2,12 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.budgets import Budget
+from collegium import Budget, Uniform, Upsampling, Vanishing, VoteTable, Weighting
 from collegium.errors import InputError
 from collegium.evaluation.effects import StudentAnswers, influence_shares, measure_effects
 from collegium.pate.teacher_effects import sensitive_teacher_effects
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
 
 BUDGETS = {"strict": Budget(1.0), "middle": Budget(2.0), "free": Budget(3.0)}
 SIZES = {"strict": 5000, "middle": 3000, "free": 2000}

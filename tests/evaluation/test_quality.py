@@ -9,8 +9,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from collegium import GNMax, PATEClassifier, Queries
-from collegium.errors import InputError, PrivacyWarning, StudentWarning
+from collegium import GNMax, PATEClassifier, PrivacyWarning, Queries
+from collegium.errors import InputError, StudentWarning
 from collegium.evaluation.quality import PUBLIC, beliefs_about, judge_by_answers, measure_quality
 from collegium.pate.voting.histograms import NoisyHistograms
 from collegium.report.quality import threshold_tables

@@ -38,12 +38,10 @@ from cases import (
 from label_options import label_of_today
 from sklearn.naive_bayes import GaussianNB
 
-from collegium import PATEClassifier, Policy, load_student
+from collegium import Account, PATEClassifier, Policy, PrivacyWarning, Queries, load_student
 from collegium.accounting.neighbours import Arrangement
 from collegium.cli import console
 from collegium.cli.main import main
-from collegium.errors import PrivacyWarning
-from collegium.pate.settings import Account, Queries
 from collegium.pate.voting.aggregators import aggregator_from
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config

@@ -7,11 +7,10 @@ method must: μ² of every release, one line each.
 import os
 from pathlib import Path
 
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Budget, Budgets
+from collegium import Budget, Budgets, Ledger
+from collegium.accounting import Neighbours
 from collegium.errors import BudgetExceededError
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost
+from collegium.ledger import Cost
 
 RESERVED, COST = 4e-3, 3e-3  # in μ², per release: what it may cost, and does
 

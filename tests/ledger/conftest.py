@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Budget, Budgets
-from collegium.ledger.ledger import Ledger, Reservation
-from collegium.ledger.limits import Cost
+from collegium import Budget, Budgets, Ledger
+from collegium.accounting import Neighbours
+from collegium.ledger import Cost, Reservation
 
 
 def people(levels: dict[str, str], policy: dict[str, float] | None = None) -> Budgets:

@@ -14,8 +14,9 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import collegium as cg
+from collegium import Ledger
 from collegium.accounting import Composition, Gaussian, Laplace, PoissonGaussian
-from collegium.ledger import Cost, Ledger, transaction
+from collegium.ledger import Cost, transaction
 from collegium.ledger.export import as_json
 
 dp = pytest.importorskip("dp_accounting")

@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from collegium.budgets import Budget, Budgets
-from collegium.errors import CollegiumError, InputError, LedgerError, LedgerWarning
-from collegium.ledger import transaction
+from collegium import Budget, Budgets, CollegiumError, Ledger
+from collegium.errors import InputError, LedgerError, LedgerWarning
+from collegium.ledger import Cost, transaction
 from collegium.ledger.chain import Key
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost
 from tests.ledger.conftest import ask, people
 
 TWO = people({"ann": "high", "bob": "low"})

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from collegium.accounting.events import Composition, Gaussian, Laplace, PoissonGaussian
+from collegium import Budget, Budgets, Ledger, Policy
+from collegium.accounting import Composition, Gaussian, Laplace, Neighbours, PoissonGaussian
 from collegium.accounting.export import Use
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Budget, Budgets, Policy
 from collegium.cli.ledger_tables import what_happened
 from collegium.errors import BudgetExceededError, InputError, LedgerError
+from collegium.ledger import Cost, Lifetime
 from collegium.ledger.export import as_json
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Lifetime
 from tests.ledger.conftest import ask, people
 
 POLICY = {"high": 1.0, "average": 2.0, "low": 3.0, "public": math.inf}

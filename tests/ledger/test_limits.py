@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collegium.accounting.gaussian import gdp_mu, pure_to_gdp
+from collegium import Budget
+from collegium.accounting import gdp_mu, pure_to_gdp
 from collegium.accounting.promises import Promise
 from collegium.accounting.tradeoff import right_guesses
-from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.ledger.limits import DELTA_0_SHARE, PROMISES, Cost, Lifetime, Limit
+from collegium.ledger import Cost, Lifetime, Limit
+from collegium.ledger.limits import DELTA_0_SHARE, PROMISES
 
 PURE = Lifetime(Promise.PURE)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from collegium.accounting.neighbours import Neighbours
+from collegium import Ledger
+from collegium.accounting import Neighbours
 from collegium.errors import LedgerError
 from collegium.ledger import chain
 from collegium.ledger.chain import Key
 from collegium.ledger.database import Database
-from collegium.ledger.ledger import Ledger
 from collegium.ledger.places import Place
 from collegium.ledger.storage import Storage, Transaction
 

@@ -7,9 +7,8 @@ import time
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from collegium.budgets import Budget
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Lifetime
+from collegium import Budget, Ledger
+from collegium.ledger import Lifetime
 from tests.ledger import a_program
 
 LIMIT = Lifetime().limit(Budget(1.0)).mu_squared

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.events import Gaussian, PureNoise
-from collegium.accounting.gaussian import gdp_to_pure, pure_to_gdp
+from collegium import Budget
+from collegium.accounting import Gaussian, GaussianAccountant, PureNoise, pure_to_gdp
+from collegium.accounting.gaussian import gdp_to_pure
 from collegium.accounting.promises import Promise
-from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.ledger.limits import PROMISES, Cost, Lifetime, Limit
+from collegium.ledger import Cost, Lifetime, Limit
+from collegium.ledger.limits import PROMISES
 
 ONE = Budget(1.0, 1e-5)
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import laplace as laplace_law
 from scipy.stats import norm
 
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting import GaussianAccountant, Neighbours
 from collegium.errors import BudgetExceededError, InputError
-from collegium.mechanisms.basics import (
+from collegium.mechanisms import (
+    SeededNoise,
     above_threshold,
     gaussian,
     gaussian_sigma,
@@ -19,7 +19,6 @@ from collegium.mechanisms.basics import (
     response_shares,
 )
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SeededNoise
 
 
 class NoNoise:

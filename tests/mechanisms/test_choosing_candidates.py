@@ -5,13 +5,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from collegium.mechanisms.selection import (
-    choose_by_coins,
-    exponential,
-    permute_and_flip,
-    report_noisy_max,
-)
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise, exponential, permute_and_flip, report_noisy_max
+from collegium.mechanisms.selection import choose_by_coins
 
 SCORES = np.array([3.0, 2.0, 0.0, 2.5])
 

@@ -10,23 +10,29 @@ import warnings
 import numpy as np
 import pytest
 
-from collegium.accounting.neighbours import Neighbours
+from collegium import Budget, Budgets, PrivacyWarning
+from collegium.accounting import Neighbours
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
-from collegium.budgets import Budget, Budgets
-from collegium.errors import PrivacyWarning
-from collegium.mechanisms.basics import above_threshold, gaussian, laplace, randomised_response
-from collegium.mechanisms.partitioning import privacy_aware
-from collegium.mechanisms.personalised import (
+from collegium.mechanisms import (
+    SeededNoise,
+    above_threshold,
+    choose,
     count_distances,
+    exponential,
+    gaussian,
+    laplace,
     median_distances,
+    permute_and_flip,
     personalised_exponential,
+    privacy_aware,
+    randomised_response,
+    report_noisy_max,
+    sample,
+    sampled_count,
     stretching,
     utility_aware,
+    weighted_quantile,
 )
-from collegium.mechanisms.quantiles import weighted_quantile
-from collegium.mechanisms.sampling import sample, sampled_count
-from collegium.mechanisms.selection import choose, exponential, permute_and_flip, report_noisy_max
-from collegium.noise.sources import SeededNoise
 
 ERROR, RUNS = 1e-4, 1500
 

@@ -5,10 +5,9 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from collegium.budgets import Policy
-from collegium.errors import InputError, PrivacyWarning
-from collegium.mechanisms.partitioning import in_parts, privacy_aware, utility_based, wasted
-from collegium.personalisation import Weighting
+from collegium import Policy, PrivacyWarning, Weighting
+from collegium.errors import InputError
+from collegium.mechanisms import in_parts, privacy_aware, utility_based, wasted
 
 PUBLISHED = [0.1, 0.1, 0.2, 0.9, 1.0]
 

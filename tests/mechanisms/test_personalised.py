@@ -5,17 +5,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from collegium.accounting.accountants import PureAccountant
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting import Neighbours, PureAccountant
 from collegium.errors import InputError
-from collegium.mechanisms.personalised import (
+from collegium.mechanisms import (
+    SeededNoise,
     count_distances,
     median_distances,
     personalised_exponential,
     stretching,
     utility_aware,
 )
-from collegium.noise.sources import SeededNoise
 
 EPSILONS = np.array([0.25, 0.5, 0.5, 1.0, 2.0])
 

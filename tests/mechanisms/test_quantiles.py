@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from collegium.accounting.accountants import PureAccountant
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting import Neighbours, PureAccountant
 from collegium.errors import BudgetExceededError, InputError
-from collegium.mechanisms.quantiles import STEP, quantile_range, quantile_scores, weighted_quantile
-from collegium.mechanisms.selection import choose
+from collegium.mechanisms import SeededNoise, choose, weighted_quantile
+from collegium.mechanisms.quantiles import STEP, quantile_range, quantile_scores
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SeededNoise
 
 VALUES, BUDGETS = np.arange(1.0, 6.0), np.array([0.1, 0.1, 1.0, 1.0, 0.5])
 ADD, REPLACE = Neighbours.ADD_OR_REMOVE, Neighbours.REPLACE

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from collegium import GNMax, PATEClassifier
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Budget, Budgets, Policy
-from collegium.errors import InputError, PrivacyWarning
-from collegium.mechanisms.sampling import keeping_rate, sample, sampled_count, sampled_epsilon
-from collegium.noise.sources import SeededNoise
+from collegium import Budget, Budgets, GNMax, PATEClassifier, Policy, PrivacyWarning
+from collegium.accounting import Neighbours
+from collegium.errors import InputError
+from collegium.mechanisms import SeededNoise, sample, sampled_count
+from collegium.mechanisms.sampling import keeping_rate, sampled_epsilon
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.noise import exact_choice
 from collegium.noise.exact_choice import EXP_ERROR, draw_candidates
-from collegium.noise.sources import SecureNoise, SeededNoise
 
 RNG = np.random.default_rng(5)
 CASES = {

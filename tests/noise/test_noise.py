@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from collegium.errors import InputError
+from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.noise.grid import GRID, MAX_GRID_VALUE, to_grid
-from collegium.noise.sources import SecureNoise, SeededNoise
 
 FALSE_ALARM = 1e-6
 LAWS: dict[str, Any] = {"gaussian": stats.norm, "laplace": stats.laplace}

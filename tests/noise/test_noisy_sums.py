@@ -13,15 +13,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from collegium import Schema, Statistics
-from collegium.budgets import Budget, Policy
+from collegium import Budget, Policy, Schema, Statistics
 from collegium.dpsgd.grid import UNIT
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
+from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.noise.exact_sampling import MAX_SCALE_STEPS
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.noise.sums import MAX_SCALE, MOST_TOTAL, Integers, LocalSum, Noise, NoisySum
 from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.pate.voting.labelling import ANSWERED

@@ -21,10 +21,11 @@ from collegium import (
     InteractiveGNMax,
     PATEClassifier,
     Policy,
+    PrivacyWarning,
     Queries,
     Weighting,
 )
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate import classifier, pipeline
 from collegium.workers.engines import Engine

@@ -9,16 +9,15 @@ from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 
 import collegium as cg
-from collegium.accounting.gaussian import gdp_mu
+from collegium import GNMax, Hybrid
+from collegium.accounting import gdp_mu
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.promises import Promise
 from collegium.cli.blocks import rich_table
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
-from collegium.ledger.limits import Lifetime
-from collegium.pate.voting.aggregators import GNMax
-from collegium.personalisation import Hybrid
+from collegium.ledger import Lifetime
 from collegium.personalisation.bins import MOST_BUDGETS, few_budgets
 from collegium.runs.records import Records
 from collegium.study.methods.votes.shown import plan_table

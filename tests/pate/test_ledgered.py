@@ -7,18 +7,21 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from collegium import Account, GNMax, LNMax, PATEClassifier, Policy, Queries, Weighting
-from collegium.accounting.export import Use
-from collegium.accounting.neighbours import Neighbours
-from collegium.errors import (
-    BudgetExceededError,
-    InputError,
-    LedgerError,
-    LedgerWarning,
+from collegium import (
+    Account,
+    GNMax,
+    Ledger,
+    LNMax,
+    PATEClassifier,
+    Policy,
     PrivacyWarning,
+    Queries,
+    Weighting,
 )
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Lifetime
+from collegium.accounting import Neighbours
+from collegium.accounting.export import Use
+from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
+from collegium.ledger import Cost, Lifetime
 from collegium.pate.pipeline import PateRun
 from collegium.runs import repeated_fits
 

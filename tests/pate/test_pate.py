@@ -32,14 +32,16 @@ from collegium import (
     LNMax,
     PATEClassifier,
     Policy,
+    PrivacyWarning,
     Queries,
+    VoteTable,
+    Weighting,
 )
+from collegium.accounting import gdp_delta, gdp_epsilon
 from collegium.accounting.accountant import Accountant
-from collegium.accounting.gaussian import gdp_delta, gdp_epsilon
-from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
+from collegium.errors import InputError, NothingReleasedError
 from collegium.pate.teachers.ensemble import Teacher
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import PERSONALISATIONS, Assignment, Weighting
+from collegium.personalisation import PERSONALISATIONS, Assignment
 
 N_RECORDS, N_PUBLIC = 180, 60
 POLICY = Policy({"high": 2.0, "average": 4.0, "low": 8.0}, delta=1e-5)

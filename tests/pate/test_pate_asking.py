@@ -13,10 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from collegium import Account, GNMax, PATEClassifier, PrivacyWarning, Queries
+from collegium import Account, GNMax, InteractiveGNMax, PATEClassifier, PrivacyWarning, Queries
 from collegium.errors import InputError
 from collegium.pate.queries.selection import query_order
-from collegium.pate.voting.aggregators import InteractiveGNMax
 
 IMAGES, DIGITS = load_digits(return_X_y=True)
 PRIVATE, PUBLIC, TEST = slice(0, 1000), slice(1000, 1200), slice(1200, 1400)

@@ -12,14 +12,16 @@ from sklearn.tree import DecisionTreeClassifier
 from collegium import (
     Account,
     ConfidentGNMax,
+    ExponentialMax,
     GNMax,
     InteractiveGNMax,
     LNMax,
     PATEClassifier,
+    PermuteAndFlip,
+    PrivacyWarning,
     Queries,
 )
-from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
-from collegium.pate.voting.aggregators import ExponentialMax, PermuteAndFlip
+from collegium.errors import InputError, NothingReleasedError
 from collegium.pate.voting.targets import class_posterior
 
 GENERATOR = np.random.default_rng(8)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from collegium import GNMax, PATEClassifier, Policy, Queries, Vanishing, Weighting
-from collegium.accounting.neighbours import Arrangement, Neighbours
-from collegium.errors import InputError, PrivacyWarning
+from collegium import GNMax, PATEClassifier, Policy, PrivacyWarning, Queries, Vanishing, Weighting
+from collegium.accounting import Neighbours
+from collegium.accounting.neighbours import Arrangement
+from collegium.errors import InputError
 from collegium.pate import pipeline
 from collegium.pate.classifier import default_model
 from collegium.pate.pipeline import PateRun

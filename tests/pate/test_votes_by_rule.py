@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 import collegium as cg
-from collegium.budgets import Budget
+from collegium import Budget
 from collegium.errors import InputError, NothingReleasedError, StudentError
 from collegium.models.catalogue import build_model, build_preprocessing
 from collegium.pate.by_rule import signal, votes_by_rule

@@ -9,9 +9,9 @@ from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
 import collegium as cg
-from collegium.budgets import Budget, Budgets
+from collegium import Bagging, Budget, Budgets, Uniform
 from collegium.errors import InputError
-from collegium.personalisation import Bagging, Uniform, as_personalisation
+from collegium.personalisation import as_personalisation
 from collegium.study.config import read_config
 from collegium.study.methods.votes.settings import PersonalisationSection
 

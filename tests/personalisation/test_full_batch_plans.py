@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting import GaussianAccountant
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Budget
+from collegium import Budget, plan_dpsgd
+from collegium.accounting import GaussianAccountant, Neighbours, gdp_epsilon, gdp_mu
 from collegium.errors import BudgetExceededError, InputError
-from collegium.personalisation.rates import plan_dpsgd
 
 ONE_TWO_THREE = {"high": Budget(1.0), "average": Budget(2.0), "low": Budget(3.0)}
 SHARES = {"low": 9, "high": 54, "average": 37}  # in another order

@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.gaussian import gdp_mu
-from collegium.budgets import NOTHING, Budget, Budgets
+from collegium import Budget, Budgets, GNMax, Hybrid, Uniform, Upsampling, Vanishing, Weighting
+from collegium.accounting import gdp_mu
+from collegium.budgets import NOTHING
 from collegium.errors import InputError
 from collegium.noise.grid import GRID
-from collegium.pate.voting.aggregators import GNMax
 from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.personalisation import Hybrid, Uniform, Upsampling, Vanishing, Weighting
 from collegium.personalisation.bins import equal_waste, few_budgets, gathered, said_of
 from collegium.personalisation.hybrid import best_bound
 from collegium.personalisation.rules import relative_influence

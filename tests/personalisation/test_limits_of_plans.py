@@ -4,10 +4,11 @@ import math
 
 import pytest
 
-from collegium.accounting.gaussian import gdp_mu
-from collegium.budgets import MOST_EPSILON, Budget, Budgets, Policy
+from collegium import Budget, Budgets, Policy, Upsampling
+from collegium.accounting import gdp_mu
+from collegium.budgets import MOST_EPSILON
 from collegium.errors import InputError
-from collegium.personalisation import PERSONALISATIONS, Upsampling
+from collegium.personalisation import PERSONALISATIONS
 from collegium.personalisation.rules import RULES, relative_influence
 
 

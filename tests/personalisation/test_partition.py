@@ -9,10 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from collegium.budgets import Budget, Budgets, Policy
+from collegium import (
+    Bagging,
+    Budget,
+    Budgets,
+    Hybrid,
+    Policy,
+    Uniform,
+    Upsampling,
+    Vanishing,
+    Weighting,
+)
 from collegium.data.sharding.roles import second_hashes
 from collegium.errors import InputError
-from collegium.personalisation import Bagging, Hybrid, Uniform, Upsampling, Vanishing, Weighting
 from collegium.personalisation.partition import (
     _stream,
     choose_teachers,

@@ -10,20 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.gaussian import gdp_mu
-from collegium.budgets import Budget, Budgets
+from collegium import Bagging, Budget, Budgets, Uniform, Upsampling, Vanishing, Weighting
+from collegium.accounting import gdp_mu
 from collegium.errors import InputError
 from collegium.noise.grid import GRID
-from collegium.personalisation import (
-    PERSONALISATIONS,
-    Bagging,
-    Participation,
-    Uniform,
-    Upsampling,
-    Vanishing,
-    Weighting,
-    as_personalisation,
-)
+from collegium.personalisation import PERSONALISATIONS, Participation, as_personalisation
 from collegium.personalisation.rules import relative_influence
 
 # The three groups of the PoPETs paper, with the published names of their levels.

@@ -8,13 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collegium.accounting.events import PoissonGaussian
-from collegium.accounting.export import to_dp_event
-from collegium.accounting.neighbours import Neighbours
+from collegium import Budget, Budgets, plan_dpsgd
+from collegium.accounting import Neighbours, PoissonGaussian, to_dp_event
 from collegium.accounting.subsampled import poisson_gaussian_epsilon
-from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
-from collegium.personalisation.rates import plan_dpsgd
 
 dp_accounting = pytest.importorskip("dp_accounting")
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"

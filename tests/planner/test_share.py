@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from collegium.budgets import Budget
+from collegium import Budget
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import recommend_from
 from collegium.planner.rehearsal import Rehearsed

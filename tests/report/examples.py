@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from collegium.accounting.neighbours import Arrangement, Neighbours
-from collegium.accounting.statement import Answers, GroupSpending, PrivacyStatement
-from collegium.budgets import Budget
+from collegium import Budget, PrivacyStatement, Upsampling, Vanishing, Weighting
+from collegium.accounting import Neighbours
+from collegium.accounting.neighbours import Arrangement
+from collegium.accounting.statement import Answers, GroupSpending
 from collegium.evaluation.effects import (
     ClassEffect,
     Effects,
@@ -20,11 +21,7 @@ from collegium.evaluation.effects import (
 )
 from collegium.evaluation.quality import Quality, judge_by_answers, measure_quality
 from collegium.pate.voting.history import SpendingPoint
-from collegium.personalisation.base import Personalisation
-from collegium.personalisation.plan import Plan
-from collegium.personalisation.upsampling import Upsampling
-from collegium.personalisation.vanishing import Vanishing
-from collegium.personalisation.weighting import Weighting
+from collegium.personalisation import Personalisation, Plan
 from collegium.report.page import render_page
 from collegium.study.methods.votes.page import VotesReport, votes_page
 

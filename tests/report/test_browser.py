@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from collegium import Budget
 from collegium.accounting.statement import Answers
-from collegium.budgets import Budget
 from examples import EXAMPLES, make, render_report
 
 CHROMIUM = shutil.which("chromium")

@@ -4,12 +4,11 @@ import math
 
 import pytest
 
-from collegium.accounting.gaussian import pure_to_gdp
-from collegium.accounting.neighbours import Neighbours
+from collegium import Budget, Ledger, Policy
+from collegium.accounting import Neighbours, pure_to_gdp
 from collegium.accounting.promises import Promise as Promised
-from collegium.budgets import Budget, Policy
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import PROMISES, Cost, Lifetime
+from collegium.ledger import Cost, Lifetime
+from collegium.ledger.limits import PROMISES
 from collegium.report import in_plain_words as words
 from collegium.report.in_plain_words import Promise, promise
 from collegium.report.policy_page import explain

@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from html_checks import check
 
+from collegium import Budget, Uniform, Upsampling, Vanishing
 from collegium.accounting.statement import percent_spent
-from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.pate.voting.aggregators import AGGREGATORS
-from collegium.personalisation.uniform import Uniform
-from collegium.personalisation.upsampling import Upsampling
-from collegium.personalisation.vanishing import Vanishing
 from collegium.study.methods.votes import words
 from examples import (
     DISTINCTIVE,

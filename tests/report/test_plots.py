@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import collegium.report
-from collegium.budgets import Budget
+from collegium import Budget
 from collegium.errors import InputError
 from collegium.pate.voting.history import SpendingPoint
 from collegium.report import plots

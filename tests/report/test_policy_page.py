@@ -6,10 +6,9 @@ import re
 import pytest
 from html_checks import check
 
+from collegium import Ledger, Policy
 from collegium.accounting.neighbours import ROW, Arrangement
-from collegium.budgets import Policy
 from collegium.errors import InputError
-from collegium.ledger.ledger import Ledger
 from collegium.report import in_plain_words as words
 from collegium.report.policy_page import explain
 from collegium.report.receipt import receipt_of

@@ -6,10 +6,9 @@ import re
 import pytest
 from html_checks import check
 
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Policy
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost
+from collegium import Ledger, Policy
+from collegium.accounting import Neighbours
+from collegium.ledger import Cost
 from collegium.report.receipt import receipt_of
 
 POLICY = Policy({"high": 1.0, "low": 3.0, "open": math.inf})

@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collegium.report
+from collegium import Budget, Uniform
 from collegium.accounting.statement import GroupSpending
-from collegium.budgets import Budget
 from collegium.evaluation.quality import PUBLIC, RELEASED, TEST
 from collegium.pate.voting.history import SpendingPoint
-from collegium.personalisation.uniform import Uniform
 from collegium.report.numbers import clean, display_width, down, interval, shorten, up
 from examples import make, render_report
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 from html_checks import check
 
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.events import Gaussian
+from collegium import Budget
+from collegium.accounting import Gaussian, GaussianAccountant
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import statement
-from collegium.budgets import Budget
 from collegium.report.card import render_card
 from collegium.report.page import render_page
 from collegium.report.promise import promise_rows, spending_table

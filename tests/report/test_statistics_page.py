@@ -6,11 +6,10 @@ import pytest
 from html_checks import check
 from test_browser import CHROMIUM, chromium
 
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.events import Gaussian
+from collegium import Budget
+from collegium.accounting import Gaussian, GaussianAccountant
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import statement
-from collegium.budgets import Budget
 from collegium.report.page import render_page
 from collegium.study.methods.statistics.page import StatisticsReport, statistics_page
 

@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.accounting.neighbours import Arrangement, Neighbours
-from collegium.budgets import Budget, Policy
-from collegium.errors import ConfigError, InputError, PrivacyWarning
+from collegium import Budget, GNMax, Policy, PrivacyWarning, Upsampling, Vanishing, Weighting
+from collegium.accounting import Neighbours
+from collegium.accounting.neighbours import Arrangement
+from collegium.errors import ConfigError, InputError
 from collegium.models.catalogue import build_model
 from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import Recipe
-from collegium.pate.voting.aggregators import GNMax
-from collegium.personalisation import Upsampling, Vanishing, Weighting
 from collegium.study.config import config_from
 from collegium.study.runner import plan_study
 from collegium.study.streaming import load_streamed_data

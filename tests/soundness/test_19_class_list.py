@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium import GNMax, PATEClassifier
+from collegium import GNMax, PATEClassifier, PrivacyWarning
 from collegium.accounting.neighbours import Arrangement
 from collegium.data.tables import classes_of_public
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError
 from collegium.study.config import config_from
 from collegium.study.runner import plan_study, run_study
 

@@ -9,15 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.events import Gaussian
-from collegium.accounting.export import Use, from_dp_event, to_dp_event
-from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium import Budget
+from collegium.accounting import (
+    Gaussian,
+    GaussianAccountant,
+    Neighbours,
+    from_dp_event,
+    to_dp_event,
+)
+from collegium.accounting.export import Use
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import statement
-from collegium.budgets import Budget
 from collegium.errors import BudgetExceededError, InputError
+from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.noise.grid import GRID, to_grid
-from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.noise.sums import Noise
 from collegium.personalisation.rules import relative_influence
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from collegium.accounting.renyi import DEFAULT_ORDERS, poisson_gaussian_rdp, rdp_to_epsilon
-from collegium.budgets import Budget, Policy
+from collegium import Budget, Policy, plan_dpsgd
+from collegium.accounting import DEFAULT_ORDERS, rdp_to_epsilon
+from collegium.accounting.renyi import poisson_gaussian_rdp
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.filtered import Filtered
 from collegium.dpsgd.grid import UNIT
@@ -17,7 +18,6 @@ from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.sampling import Sample
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import BudgetExceededError, InputError
-from collegium.personalisation.rates import plan_dpsgd
 from collegium.runs.records import Records
 
 LEVELS = {"high": 1.0, "average": 2.0, "low": 3.0}

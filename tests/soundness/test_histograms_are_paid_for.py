@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from collegium.budgets import Budget, Policy
+from collegium import Budget, Policy
 from collegium.pate.voting.histograms import released_histograms
 from collegium.pate.voting.labelling import LabellingJob
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.personalisation import Weighting
+from collegium import Weighting
 from collegium.study.config import config_from
 from collegium.study.study_data import load_study_data
 

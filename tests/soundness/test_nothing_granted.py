@@ -11,10 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium import GNMax, PATEClassifier, Policy, PrivacyWarning
-from collegium.budgets import NOTHING, Budgets
+from collegium import Budgets, GNMax, PATEClassifier, Policy, PrivacyWarning, Weighting
+from collegium.budgets import NOTHING
 from collegium.errors import InputError
-from collegium.personalisation import PERSONALISATIONS, Weighting
+from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import config_from, read_config
 from collegium.study.runner import plan_study, run_study
 from collegium.study.study_data import load_study_data

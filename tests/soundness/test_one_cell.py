@@ -15,9 +15,8 @@ import pandas as pd
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from collegium import GNMax, PATEClassifier, Policy
+from collegium import GNMax, PATEClassifier, Policy, PrivacyWarning
 from collegium.data.tables import encode_classes
-from collegium.errors import PrivacyWarning
 from collegium.models.preprocessing import TabularEncoder
 from collegium.pate.pipeline import PateRun
 from collegium.personalisation.partition import owner_hashes

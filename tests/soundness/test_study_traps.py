@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from collegium import PrivacyWarning
+from collegium.accounting import rdp_to_epsilon
 from collegium.accounting.arg_max import gaussian_arg_max_rdp
-from collegium.accounting.renyi import rdp_to_epsilon
-from collegium.errors import PrivacyWarning, StudyMismatchError
+from collegium.errors import StudyMismatchError
 from collegium.noise.grid import GRID
 from collegium.runs.observer import Observer
 from collegium.study.config import read_config

@@ -16,23 +16,25 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium.accounting.accountants import (
-    GaussianAccountant,
-    RenyiAccountant,
+from collegium import (
+    Budget,
+    ConfidentGNMax,
+    GNMax,
+    LNMax,
+    PATEClassifier,
+    Policy,
+    PrivacyWarning,
+    Upsampling,
+    VoteTable,
 )
+from collegium.accounting import DEFAULT_ORDERS, GaussianAccountant, RenyiAccountant, gdp_epsilon
 from collegium.accounting.events import SensitiveCurve
-from collegium.accounting.gaussian import gdp_epsilon
 from collegium.accounting.neighbours import Arrangement
-from collegium.accounting.renyi import DEFAULT_ORDERS
 from collegium.accounting.statement import Answers, ceil_decimals, floor_decimals, statement
-from collegium.budgets import Budget, Policy
-from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
-from collegium.noise.sources import SecureNoise, SeededNoise
-from collegium.pate.classifier import PATEClassifier
-from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, LNMax
+from collegium.errors import BudgetExceededError, InputError
+from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.pate.voting.labelling import ANSWERED, LOST, LabellingJob
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import PERSONALISATIONS, Personalisation, Upsampling
+from collegium.personalisation import PERSONALISATIONS, Personalisation
 from collegium.study.journal import FileJournal
 
 K = 20

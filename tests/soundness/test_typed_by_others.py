@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import collegium as cg
-from collegium.data.schema import Schema
+from collegium import Schema
 from collegium.errors import InputError
 from collegium.runs.fit_inputs import given_records
 

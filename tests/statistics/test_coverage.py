@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from collegium import Schema
-from collegium.accounting.gaussian import gdp_mu
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting import Neighbours, gdp_mu
 from collegium.statistics import estimates
 from collegium.statistics.estimates import Estimate, half_width
 from collegium.statistics.features import SPREAD_SHARE, features_of

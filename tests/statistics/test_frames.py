@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from collegium import Policy, Schema
-from collegium.errors import CollegiumError, InputError
+from collegium import CollegiumError, Policy, Schema, Statistics
+from collegium.errors import InputError
 from collegium.statistics import streamed, tables
-from collegium.statistics.session import Statistics
 
 POLICY = Policy({"low": 1.0, "mid": 2.0, "high": 3.0})
 COLUMNS: dict[str, Any] = {

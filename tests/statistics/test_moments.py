@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from collegium import Schema, Statistics
-from collegium.accounting.gaussian import gdp_mu
+from collegium.accounting import gdp_mu
 from collegium.statistics import moments
 from collegium.statistics.estimates import Heard
 from collegium.statistics.features import Features, features_of

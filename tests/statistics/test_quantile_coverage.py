@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from collegium import Schema, Statistics
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise
 from collegium.statistics import quantiles
 from collegium.statistics.answering import Question
 from collegium.statistics.estimates import Heard

@@ -7,10 +7,9 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from collegium.accounting.events import BoundedRange, PureNoise
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting import BoundedRange, Neighbours, PureNoise
+from collegium.mechanisms import SeededNoise
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SeededNoise
 from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.quantile_intervals import PARTS, Cut, diameter, transform
 from collegium.statistics.quantiles import Priced, Ranks, scores_of

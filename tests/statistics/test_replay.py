@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium import Schema
-from collegium.budgets import Policy
+from collegium import Policy, Schema, Statistics
 from collegium.noise.grid import GRID
 from collegium.statistics import quantile_intervals, quantiles, sums
-from collegium.statistics.session import Statistics
 from collegium.statistics.sums import Weighing
 
 SCHEMA = Schema(

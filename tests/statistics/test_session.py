@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium import Budget, Policy, Schema
-from collegium.accounting.events import BoundedRange
-from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
-from collegium.noise.sources import SeededNoise
+from collegium import Budget, Policy, PrivacyWarning, Schema, Statistics
+from collegium.accounting import BoundedRange
+from collegium.errors import BudgetExceededError, InputError
+from collegium.mechanisms import SeededNoise
 from collegium.statistics.quantiles import range_for
-from collegium.statistics.session import Statistics
 
 SCHEMA = Schema(
     {

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium import Schema
+from collegium import Schema, Statistics
 from collegium.accounting.events import Event
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
-from collegium.noise.sources import SeededNoise
-from collegium.statistics.session import Statistics
+from collegium.mechanisms import SeededNoise
 
 RUNS, ERROR = 400, 1e-4
 EACH = 4.0

@@ -16,10 +16,9 @@ import pandas as pd
 import pytest
 
 import collegium as cg
-from collegium.accounting.neighbours import Neighbours
-from collegium.errors import BudgetExceededError, InputError, LedgerError, PrivacyWarning
-from collegium.ledger.ledger import Ledger
-from collegium.statistics.session import Statistics
+from collegium import Ledger, PrivacyWarning, Statistics
+from collegium.accounting import Neighbours
+from collegium.errors import BudgetExceededError, InputError, LedgerError
 from collegium.statistics.tables import InMemory
 
 POLICY = cg.Policy({"high": 1.0, "low": 3.0})

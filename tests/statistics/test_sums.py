@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collegium import Schema
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting import Neighbours
 from collegium.errors import InputError
+from collegium.mechanisms import SeededNoise
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SeededNoise
 from collegium.statistics.features import Features, features_of
 from collegium.statistics.language import parse_question
 from collegium.statistics.sums import Batch, Sums, Weighing

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collegium import Schema
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
+from collegium import Schema, Statistics
+from collegium.accounting import gdp_epsilon, gdp_mu
 from collegium.noise.sums import NoisySum
 from collegium.statistics.answering import Question
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.language import parse_question
 from collegium.statistics.rounds import FIRST, SPREAD_IN_FIRST, Rounds
-from collegium.statistics.session import Statistics
 from collegium.statistics.sums import Sums, Weighing
 from collegium.statistics.weights import errors_of, weights_of
 

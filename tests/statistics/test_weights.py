@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from collegium.accounting.gaussian import gdp_mu
+from collegium.accounting import gdp_mu
 from collegium.errors import InputError
 from collegium.statistics.weights import (
     effective_people,

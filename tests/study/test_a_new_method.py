@@ -13,11 +13,10 @@ from test_every_method import write
 from typer.testing import CliRunner
 
 from collegium import Ledger
-from collegium.accounting.events import Gaussian
-from collegium.accounting.gaussian import gdp_mu
+from collegium.accounting import Gaussian, gdp_mu
 from collegium.cli.main import app
 from collegium.ledger.event_spending import EventSpending
-from collegium.noise.sources import SecureNoise
+from collegium.mechanisms import SecureNoise
 from collegium.noise.sums import Noise
 from collegium.parameters import Settings, setting
 from collegium.report.sections import Banner, Page

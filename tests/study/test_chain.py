@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from collegium import CollegiumError
 from collegium.cli.main import app
-from collegium.errors import CollegiumError, InputError, StudyMismatchError
+from collegium.errors import InputError, StudyMismatchError
 from collegium.study.folder import StudyFolder
 from collegium.study.terms import read_terms
 from tests.settings_file import settings

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from collegium.budgets import Budget
+from collegium import Account, Budget, Queries, Weighting
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
-from collegium.pate.settings import Account, Queries
 from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.pate.voting.least_noise import least_sigma
-from collegium.personalisation import PERSONALISATIONS, Weighting
+from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import config_from, read_config
 from collegium.study.example import example_config
 from collegium.study.json_schema import study_schema

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from collegium.budgets import Budget, Budgets
+from collegium import Budget, Budgets
 from collegium.dpsgd import grid
 from collegium.dpsgd import run as sgd_run
 from collegium.dpsgd.optimiser import State

@@ -15,18 +15,12 @@ import pandas as pd
 import pytest
 
 import collegium as cg
+from collegium import Ledger, PrivacyWarning
 from collegium.dpsgd import run as sgd_run
 from collegium.dpsgd import student as dpsgd_student
 from collegium.dpsgd.ensemble_choice import Choice
 from collegium.dpsgd.run import DPSGDRun
-from collegium.errors import (
-    BudgetExceededError,
-    InputError,
-    LedgerError,
-    PrivacyWarning,
-    StudyMismatchError,
-)
-from collegium.ledger.ledger import Ledger
+from collegium.errors import BudgetExceededError, InputError, LedgerError, StudyMismatchError
 from collegium.study.checkpoint import StudyInterrupted
 from collegium.study.config import config_from, read_config
 from collegium.study.example import example_config

@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.budgets import Policy
-from collegium.errors import CollegiumError, InputError, LedgerError, StudyMismatchError
+from collegium import CollegiumError, Ledger, Policy
+from collegium.errors import InputError, LedgerError, StudyMismatchError
+from collegium.ledger import Balance, Cost
 from collegium.ledger.allowance import Allowance, Spending
-from collegium.ledger.ledger import Balance, Ledger
-from collegium.ledger.limits import Cost
-from collegium.noise.sources import SecureNoise
+from collegium.mechanisms import SecureNoise
 from collegium.study import folder as folders
 from collegium.study import study_data
 from collegium.study.config import config_from

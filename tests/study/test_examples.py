@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collegium.errors import PrivacyWarning
+from collegium import PrivacyWarning
 from collegium.pate.pipeline import PateRun
 from collegium.study import runner
 from collegium.study.config import read_config

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from collegium.budgets import Budget, Budgets
+from collegium import Budget, Budgets
 from collegium.dpsgd import run as sgd_run
 from collegium.dpsgd.filtered import Filtered
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun

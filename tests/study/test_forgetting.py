@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium import durable
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Budget, Budgets
-from collegium.errors import CollegiumError, InputError, PrivacyWarning
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost
+from collegium import Budget, Budgets, CollegiumError, Ledger, PrivacyWarning, durable
+from collegium.accounting import Neighbours
+from collegium.errors import InputError
+from collegium.ledger import Cost
 from collegium.pate.teachers import ensemble
 from collegium.study import runner
 from collegium.study.config import config_from

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from collegium import ConfidentGNMax
 from collegium.errors import StudyMismatchError
 from collegium.noise.grid import GRID
-from collegium.pate.voting.aggregators import ConfidentGNMax
 from collegium.pate.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
 from collegium.study.journal import START, FileJournal, chained
 

@@ -26,10 +26,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from collegium import load_student
+from collegium import PrivacyWarning, load_student
 from collegium.distillation.share_matching import match_shares
 from collegium.distillation.supervised import fit_released
-from collegium.errors import ConfigError, InputError, PrivacyWarning
+from collegium.errors import ConfigError, InputError
 from collegium.models.catalogue import SHORT_NAMES, build_model, build_preprocessing
 from collegium.runs.views import fitted_view
 from collegium.study.config import read_config

@@ -9,15 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.budgets import Policy
-from collegium.errors import (
-    BudgetExceededError,
-    InputError,
-    LedgerError,
-    PrivacyWarning,
-    StudyMismatchError,
-)
-from collegium.ledger.ledger import Ledger
+from collegium import Ledger, Policy, PrivacyWarning
+from collegium.errors import BudgetExceededError, InputError, LedgerError, StudyMismatchError
 from collegium.pate.voting.labelling import LabellingJob
 from collegium.runs.observer import Observer
 from collegium.study.config import config_from

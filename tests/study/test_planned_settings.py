@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.budgets import Policy
+from collegium import Ledger, Policy, plan
 from collegium.errors import BudgetExceededError, InputError, StudyMismatchError
-from collegium.ledger.ledger import Ledger
 from collegium.planner import recommend
 from collegium.planner.recommend import recommend_from
 from collegium.planner.rehearsal import Rehearsed
@@ -20,7 +19,6 @@ from collegium.study.folder import StudyFolder
 from collegium.study.planned_settings import (
     CHOSEN,
     facts_of,
-    plan,
     recommended,
     settled_method,
     with_sections,

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.errors import InputError, PrivacyWarning
+from collegium import PrivacyWarning
+from collegium.errors import InputError
 from collegium.study.config import read_config
 from collegium.study.runner import plan_study, run_study
 

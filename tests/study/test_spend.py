@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from collegium import Ledger
 from collegium.errors import InputError
-from collegium.ledger import Ledger
 from collegium.runs.observer import Observer
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Policy
-from collegium.errors import CollegiumError, InputError, StudyMismatchError
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Lifetime
+from collegium import CollegiumError, Ledger, Policy
+from collegium.accounting import Neighbours
+from collegium.errors import InputError, StudyMismatchError
+from collegium.ledger import Lifetime
 from collegium.runs.observer import Observer
 from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.sums import Sums

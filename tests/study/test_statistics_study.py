@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from collegium.accounting.neighbours import Neighbours
+from collegium import Ledger, Statistics
+from collegium.accounting import Neighbours
 from collegium.errors import ConfigError, InputError, StudyMismatchError
-from collegium.ledger.ledger import Ledger
-from collegium.statistics.session import Statistics
 from collegium.study.checkpoint import StudyInterrupted
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from collegium.budgets import Budgets
+from collegium import Budgets, Uniform
 from collegium.errors import InputError, StudyMismatchError
 from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble
-from collegium.personalisation import Uniform
 from collegium.study.folder import StudyFolder
 from collegium.study.stored_teachers import StoredTeachers, fetch_teacher, store_teacher
 from collegium.workers.engines import Workers

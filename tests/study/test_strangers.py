@@ -10,10 +10,10 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import collegium as cg
-from collegium.accounting.neighbours import Neighbours
+from collegium import Ledger
+from collegium.accounting import Neighbours
 from collegium.errors import LedgerError
-from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Lifetime
+from collegium.ledger import Cost, Lifetime
 from collegium.pate.pipeline import PateRun
 from collegium.runs.observer import Observer
 from collegium.study import planned_settings

@@ -12,12 +12,12 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_digits
 
-from collegium import load_student
-from collegium.errors import ConfigError, InputError, PrivacyWarning, StudyMismatchError
-from collegium.noise.sources import SeededNoise
+from collegium import PrivacyWarning, load_student
+from collegium.errors import ConfigError, InputError, StudyMismatchError
+from collegium.mechanisms import SeededNoise
 from collegium.pate.queries.active_choice import ActiveChooser
 from collegium.pate.queries.selection import query_order
-from collegium.personalisation.plan import Plan
+from collegium.personalisation import Plan
 from collegium.study.config import config_from, read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.runner import plan_study, run_study

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.errors import ConfigError, InputError, PrivacyWarning
+from collegium import PrivacyWarning
+from collegium.errors import ConfigError, InputError
 from collegium.study.config import config_from
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import load_study_data

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from collegium import load_student
-from collegium.errors import InputError, PrivacyWarning
+from collegium import PrivacyWarning, load_student
+from collegium.errors import InputError
 from collegium.models.features import ScatteringTransform
 from collegium.study.config import read_config
 from collegium.study.runner import run_study

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from collegium import load_student
-from collegium.errors import ConfigError, PrivacyWarning, StudyMismatchError
+from collegium import PrivacyWarning, load_student
+from collegium.errors import ConfigError, StudyMismatchError
 from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE

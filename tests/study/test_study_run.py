@@ -13,16 +13,10 @@ import pandas as pd
 import pytest
 
 from benchmarks.kills import Killer, kill_and_go_on
-from collegium import load_student
+from collegium import CollegiumError, PrivacyWarning, load_student
+from collegium.accounting import rdp_to_epsilon
 from collegium.accounting.arg_max import gaussian_arg_max_rdp
-from collegium.accounting.renyi import rdp_to_epsilon
-from collegium.errors import (
-    CollegiumError,
-    InputError,
-    NothingReleasedError,
-    PrivacyWarning,
-    StudyMismatchError,
-)
+from collegium.errors import InputError, NothingReleasedError, StudyMismatchError
 from collegium.noise.grid import GRID
 from collegium.pate.teachers.teacher import Teacher
 from collegium.pate.voting.aggregators import AGGREGATORS

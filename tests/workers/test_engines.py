@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from engine_models import CountedRecords, Mortal, Talkative, Together, fingerprint
 
-from collegium.budgets import Budgets
-from collegium.errors import InputError, ModelError, PrivacyWarning, WorkerWarning
+from collegium import Budgets, PrivacyWarning
+from collegium.errors import InputError, ModelError, WorkerWarning
 from collegium.pate.teachers.ensemble import TeacherEnsemble
 from collegium.pate.teachers.no_warnings import NO_WARNINGS
-from collegium.personalisation.assignment import Assignment
+from collegium.personalisation import Assignment
 from collegium.workers import cluster_backend, encryption, engines
 from collegium.workers.engines import Engine, running
 from collegium.workers.opaque_payload import Parcel, run_parcel, surroundings, unpacked

@@ -27,7 +27,7 @@ def to_spend(
             return everything
         spend = chosen.value
         # A method with a setting of its own names it in the reason.
-        where = "" if "privacy.spend" in config.unused else "; privacy.spend says otherwise"
+        where = "" if "privacy.spend" in config.unused else "; set privacy.spend for another share"
         observer.note(
             f"this release takes {spend:.0%} of what people have left, {chosen.why}{where}"
         )

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
+from collegium.accounting import DEFAULT_ORDERS
+from collegium.accounting.renyi import SEED_ORDERS
 from collegium.accounting.votes.noisy_max import (
     gnmax_log_q,
     gnmax_rdp,

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collegium.accounting.gaussian import gdp_epsilon
-from collegium.accounting.renyi import SEED_ORDERS, rdp_to_epsilon
+from collegium.accounting import gdp_epsilon, rdp_to_epsilon
+from collegium.accounting.renyi import SEED_ORDERS
 from collegium.accounting.votes.noisy_max import (
     gnmax_log_q,
     gnmax_rdp,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from collegium.accounting.renyi import DEFAULT_ORDERS, gaussian_rdp
+from collegium.accounting import DEFAULT_ORDERS, gaussian_rdp
 from collegium.accounting.votes.threshold_check import (
     threshold_log_q,
     threshold_rdp,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.renyi import DEFAULT_ORDERS
+from collegium.accounting import DEFAULT_ORDERS
 from collegium.accounting.votes.gaussian_max import gnmax_log_q, gnmax_rdp
 from collegium.accounting.votes.winner_probability import gnmax_log_q_exact
 from collegium.errors import InputError

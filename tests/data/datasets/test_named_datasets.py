@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collegium.data.datasets import dataset_names, default_data_dir, load_dataset, named
+from collegium import load_dataset
+from collegium.data.datasets import dataset_names, default_data_dir, named
 from collegium.data.datasets.download import RawFile
 from collegium.data.datasets.openml import OpenMLMnist
 from collegium.errors import InputError

@@ -12,15 +12,14 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium.budgets import Policy
+from collegium import Policy, PrivacyWarning, Weighting
 from collegium.data.sharding import Granted, ParquetSource, Roles, ShardStore, build_shards, scan
 from collegium.data.sharding import build as building
 from collegium.data.sharding import shard_store as storing
 from collegium.data.sharding import shuffle as shuffling
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError
 from collegium.pate.teachers.shard_ensemble import ShardEnsemble
 from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of, open_votes
-from collegium.personalisation import Weighting
 
 KEY = b"key"
 POLICY = Policy({"high": 1.0, "low": 3.0}, delta=1e-9)

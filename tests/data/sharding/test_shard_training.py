@@ -8,13 +8,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium.budgets import Policy
+from collegium import Policy, PrivacyWarning, Upsampling
 from collegium.data.sharding import Granted, ParquetSource, Roles, ShardStore, build_shards, scan
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError
 from collegium.models.preprocessing import TabularEncoder
 from collegium.pate.teachers.ensemble import TeacherEnsemble
 from collegium.pate.teachers.shard_ensemble import ShardEnsemble
-from collegium.personalisation import Upsampling
 
 POLICY = Policy({"high": 1.0, "low": 3.0}, delta=1e-9)
 N_TEACHERS = 9

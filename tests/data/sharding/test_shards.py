@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.budgets import Budgets, Policy
+from collegium import Budgets, Policy, PrivacyWarning, Uniform, Upsampling, Vanishing, Weighting
 from collegium.data.sharding import (
     Granted,
     ParquetSource,
@@ -25,8 +25,7 @@ from collegium.data.sharding import (
 from collegium.data.sharding.owners import OWNER, OwnerRegister
 from collegium.data.sharding.roles import record_hashes
 from collegium.data.sharding.shard_store import shard_bytes
-from collegium.errors import InputError, PrivacyWarning
-from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
+from collegium.errors import InputError
 
 KEY = b"public key"
 POLICY = Policy({"low": 3.0, "high": 1.0, "average": 2.0}, delta=1e-9)

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from collegium import PrivacyWarning
 from collegium.attacks.one_run import audit_run
 from collegium.cli.main import main as command_line
 from collegium.data.sharding import build as building
-from collegium.errors import ConfigError, InputError, PrivacyWarning
+from collegium.errors import ConfigError, InputError
 from collegium.study import stored_teachers as storing
 from collegium.study import streaming
 from collegium.study.config import read_config

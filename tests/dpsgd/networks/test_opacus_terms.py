@@ -7,11 +7,11 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 import collegium as cg
-from collegium.accounting.neighbours import Neighbours
+from collegium import opacus_terms
+from collegium.accounting import Neighbours
 from collegium.dpsgd.grid import UNIT
 from collegium.dpsgd.networks.owner_modules import Owned
 from collegium.dpsgd.networks.owner_sums import OwnerSums
-from collegium.dpsgd.opacus_terms import opacus_terms
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import InputError
 from collegium.personalisation.dpsgd_plan import DPSGDPlan, GroupSteps

@@ -11,7 +11,8 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 import collegium as cg
-from collegium.accounting.neighbours import Neighbours
+from collegium import plan_dpsgd
+from collegium.accounting import Neighbours
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates
 from collegium.dpsgd.grid import UNIT, noisy
 from collegium.dpsgd.networks.by_layer import handles
@@ -23,9 +24,8 @@ from collegium.dpsgd.networks.own_randomness import (
 )
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import InputError
-from collegium.noise.sources import SecureNoise
+from collegium.mechanisms import SecureNoise
 from collegium.personalisation.dpsgd_plan import DPSGDPlan, GroupSteps
-from collegium.personalisation.rates import plan_dpsgd
 
 PEOPLE = 40
 OWNERS = np.array([f"person {i}" for i in range(PEOPLE)] + [f"person {i}" for i in range(0, 40, 3)])

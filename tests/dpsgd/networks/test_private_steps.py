@@ -11,13 +11,13 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import collegium as cg
-from collegium.accounting.neighbours import Neighbours
+from collegium import plan_dpsgd
+from collegium.accounting import Neighbours
 from collegium.dpsgd.networks.owner_modules import Owned
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import BudgetExceededError, InputError
 from collegium.noise.sums import Noise
 from collegium.personalisation.dpsgd_plan import DPSGDPlan, GroupSteps
-from collegium.personalisation.rates import plan_dpsgd
 
 WHO = ["low", "high", "high", "average"] * 30
 RATES = {"high": 0.05, "average": 0.2, "low": 0.6}

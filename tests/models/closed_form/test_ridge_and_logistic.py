@@ -16,8 +16,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import KernelCenterer, StandardScaler
 
-from collegium import PATEClassifier
-from collegium.budgets import Budgets
+from collegium import Budgets, PATEClassifier
 from collegium.errors import InputError
 from collegium.models.batched import BatchedEstimator
 from collegium.models.catalogue import build_model
@@ -25,7 +24,7 @@ from collegium.models.closed_form.kernels import ShardKernel
 from collegium.models.closed_form.logistic import LogisticTeachers
 from collegium.models.closed_form.ridge import PENALTIES, RidgeTeachers
 from collegium.pate.teachers.ensemble import TeacherEnsemble
-from collegium.personalisation.assignment import Assignment
+from collegium.personalisation import Assignment
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 X, Y, NEW = DIGITS[:150], LABELS[:150], DIGITS[1000:1100]

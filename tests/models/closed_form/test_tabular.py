@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import RandomForestClassifier
 
-from collegium.budgets import Budgets
+from collegium import Budgets, Uniform
 from collegium.errors import InputError, ModelError
 from collegium.models.batched import BatchedEstimator
 from collegium.models.catalogue import build_model, build_preprocessing
@@ -20,7 +20,6 @@ from collegium.models.closed_form.kernel_regression import LEVEL, regress
 from collegium.models.closed_form.tabular import TabularTeachers
 from collegium.models.preprocessing import PrincipalTable, TabularEncoder
 from collegium.pate.teachers.ensemble import TeacherEnsemble, train_teachers
-from collegium.personalisation import Uniform
 
 
 def shards(n_shards=5, n=60, n_features=6, n_classes=3, seed=0):

@@ -13,8 +13,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from torch import nn  # noqa: E402
 
-from collegium.budgets import Budgets  # noqa: E402
-from collegium.data.datasets import load_dataset  # noqa: E402
+from collegium import Budgets, Uniform, load_dataset  # noqa: E402
 from collegium.errors import ConfigError, InputError, ModelError  # noqa: E402
 from collegium.models.batched import BatchedEstimator  # noqa: E402
 from collegium.models.catalogue import build_model  # noqa: E402
@@ -22,7 +21,6 @@ from collegium.models.neural import machine  # noqa: E402
 from collegium.models.neural.neural_classifier import NeuralClassifier  # noqa: E402
 from collegium.models.neural.recipes import TrainingRecipe  # noqa: E402
 from collegium.pate.teachers.ensemble import TeacherEnsemble  # noqa: E402
-from collegium.personalisation import Uniform  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from collegium.data.datasets import load_dataset
+from collegium import load_dataset
 from collegium.errors import InputError
 from collegium.models.preprocessing import PixelScaler, TabularEncoder
 

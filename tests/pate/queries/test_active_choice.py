@@ -6,16 +6,15 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
+from collegium import ConfidentGNMax, GNMax, VoteTable
 from collegium.distillation.graph import GraphStudent
 from collegium.distillation.supervised import released_beliefs
 from collegium.errors import InputError
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise
 from collegium.pate.queries.active_choice import ActiveChooser
 from collegium.pate.queries.selection import comparable_records, next_queries, query_order
-from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax
 from collegium.pate.voting.labelling import LOST, LabellingJob, Outcome
 from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.pate.voting.vote_table import VoteTable
 from collegium.study.journal import FileJournal
 
 IMAGES, DIGITS = load_digits(return_X_y=True)

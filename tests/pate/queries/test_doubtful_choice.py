@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 import collegium as cg
+from collegium import GNMax, VoteTable
 from collegium.errors import InputError
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise
 from collegium.pate.queries.doubtful_choice import DoubtfulChooser, most_doubtful
 from collegium.pate.queries.selection import DOUBTFUL
-from collegium.pate.voting.aggregators import GNMax
 from collegium.pate.voting.labelling import LabellingJob
 from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.pate.voting.vote_table import VoteTable
 
 N, K, ASKED = 300, 40, 120
 RANDOM = np.random.default_rng(0)

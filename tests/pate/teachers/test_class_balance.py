@@ -5,11 +5,10 @@ from hypothesis import strategies as st
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium.budgets import Budgets
+from collegium import Budgets, Uniform
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate.teachers.class_balance import LEAST_KEPT, rows_in_shares
 from collegium.pate.teachers.ensemble import TeacherEnsemble
-from collegium.personalisation import Uniform
 
 shards = st.integers(2, 5).flatmap(
     lambda m: st.tuples(

@@ -16,12 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium.budgets import Budgets
+from collegium import Budgets
 from collegium.errors import ConfigError, InputError, ModelError
 from collegium.models.catalogue import build_model
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble, teacher_seed, train_teacher
-from collegium.personalisation.assignment import Assignment
+from collegium.personalisation import Assignment
 
 N_TEACHERS = 5
 

@@ -11,18 +11,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from collegium import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from collegium.errors import InputError
-from collegium.noise.sources import SeededNoise
-from collegium.pate.voting.aggregators import (
-    AGGREGATORS,
-    ConfidentGNMax,
-    GNMax,
-    InteractiveGNMax,
-    LNMax,
-    aggregator_from,
-)
+from collegium.mechanisms import SeededNoise
+from collegium.pate.voting.aggregators import AGGREGATORS, aggregator_from
 from collegium.pate.voting.labelling import ANSWERED, NO_LABEL, REINFORCED, REJECTED
-from collegium.personalisation.electorate import Electorate
+from collegium.personalisation import Electorate
 
 FALSE_ALARM = 1e-4
 N_RUNS = 2500

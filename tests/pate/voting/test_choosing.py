@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.budgets import Budget
+from collegium import Budget, ConfidentGNMax, GNMax
 from collegium.errors import InputError
-from collegium.noise.sources import SeededNoise
-from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax
+from collegium.mechanisms import SeededNoise
 from collegium.pate.voting.choosing import Agenda, QueryChooser, check_choosing
 from collegium.pate.voting.labelling import LOST, LabellingJob
 from collegium.study.journal import FileJournal

@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from collegium.budgets import Budget
-from collegium.noise.sources import SeededNoise
-from collegium.pate.voting.aggregators import GNMax, InteractiveGNMax
+from collegium import Budget, GNMax, InteractiveGNMax, Uniform, VoteTable
+from collegium.mechanisms import SeededNoise
 from collegium.pate.voting.labelling import LOST, LabellingJob
 from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import Uniform
 from collegium.study.journal import FileJournal
 
 

@@ -4,23 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from collegium.budgets import Budget
+from collegium import Budget, ConfidentGNMax, ExponentialMax, GNMax, PermuteAndFlip, VoteTable
 from collegium.errors import InputError
+from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.noise.grid import GRID, to_grid
-from collegium.noise.sources import SecureNoise, SeededNoise
-from collegium.pate.voting.aggregators import (
-    AGGREGATORS,
-    Aggregator,
-    ConfidentGNMax,
-    ExponentialMax,
-    GNMax,
-    PermuteAndFlip,
-)
+from collegium.pate.voting.aggregators import AGGREGATORS, Aggregator
 from collegium.pate.voting.histograms import released_histograms
 from collegium.pate.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
 from collegium.pate.voting.release import HISTOGRAM, LABELS, check_release
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation.electorate import Electorate
+from collegium.personalisation import Electorate
 from collegium.study.journal import FileJournal
 
 K = 20

@@ -5,21 +5,29 @@ import re
 import numpy as np
 import pytest
 
+from collegium import (
+    Budget,
+    ConfidentGNMax,
+    GNMax,
+    InteractiveGNMax,
+    LNMax,
+    Uniform,
+    Upsampling,
+    Vanishing,
+    VoteTable,
+    Weighting,
+)
+from collegium.accounting import rdp_to_epsilon
 from collegium.accounting.arg_max import gaussian_arg_max_rdp
 from collegium.accounting.neighbours import Arrangement
-from collegium.accounting.renyi import rdp_to_epsilon
 from collegium.accounting.statement import Answers, statement
 from collegium.accounting.tradeoff import TradeOff
-from collegium.budgets import Budget
 from collegium.errors import InputError
+from collegium.mechanisms import SeededNoise
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SeededNoise
-from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from collegium.pate.voting.labelling import ANSWERED, LabellingJob, Outcome
 from collegium.pate.voting.price_choice import check_price, choose_price
 from collegium.pate.voting.pricing import LabelPricing, WorstCasePricing, worst_case_pricing
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
 
 BUDGETS = {"low": Budget(0.7), "high": Budget(1.5)}
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from collegium.budgets import Budget
+from collegium import Budget, ConfidentGNMax, GNMax, InteractiveGNMax
 from collegium.errors import InputError
-from collegium.noise.sources import SeededNoise
+from collegium.mechanisms import SeededNoise
 from collegium.pate.voting.affordable import answers_affordable, queries_at_once
-from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax
 from collegium.pate.voting.labelling import (
     ANSWERED,
     LOST,

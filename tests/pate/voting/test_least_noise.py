@@ -7,15 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.budgets import Budget
+from collegium import Budget, GNMax, Uniform, Upsampling, Vanishing, VoteTable, Weighting
 from collegium.errors import InputError
-from collegium.noise.sources import SeededNoise
-from collegium.pate.voting.aggregators import GNMax
+from collegium.mechanisms import SeededNoise
 from collegium.pate.voting.labelling import LabellingJob
 from collegium.pate.voting.least_noise import least_sigma
 from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
 
 KINDS = (Uniform, Upsampling, Weighting, Vanishing)
 

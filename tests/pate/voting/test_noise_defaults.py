@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 
 import collegium
+from collegium import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import (
-    AGGREGATORS,
-    ConfidentGNMax,
-    GNMax,
-    InteractiveGNMax,
-    LNMax,
-)
+from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.pate.voting.least_noise import least_sigma
 from collegium.pate.voting.pricing import DataDependentPricing, WorstCasePricing
 

@@ -9,23 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collegium import ConfidentGNMax, ExponentialMax, GNMax, InteractiveGNMax, LNMax, PermuteAndFlip
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import (
-    Aggregator,
-    ConfidentGNMax,
-    ExponentialMax,
-    GNMax,
-    InteractiveGNMax,
-    LNMax,
-    PermuteAndFlip,
-)
+from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.pricing import (
     BOUNDS,
     DataDependentPricing,
     WorstCasePricing,
     pricing_for,
 )
-from collegium.personalisation.electorate import Ballot
+from collegium.personalisation import Ballot
 
 K = 100
 ROUNDING = 1e-13

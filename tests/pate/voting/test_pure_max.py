@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.gaussian import gdp_delta, pure_to_gdp
+from collegium import ExponentialMax, PermuteAndFlip
+from collegium.accounting import GaussianAccountant, gdp_delta, pure_to_gdp
 from collegium.accounting.votes.pure_max import (
     exponential_log_q,
     exponential_rdp,
     permute_and_flip_log_q,
 )
+from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.noise.exact_sampling import EXPONENTIAL, GUMBEL, MAX_SCALE_STEPS, draw_rounded
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SecureNoise, SeededNoise
-from collegium.pate.voting.aggregators import ExponentialMax, PermuteAndFlip, aggregator_from
+from collegium.pate.voting.aggregators import aggregator_from
 from collegium.pate.voting.pricing import DataDependentPricing
 
 FALSE_ALARM = 1e-6

@@ -8,8 +8,8 @@ from mpmath import mp, mpf, ncdf, npdf, quad
 from scipy import stats
 from scipy.special import logsumexp
 
+from collegium import ConfidentGNMax, GNMax, InteractiveGNMax
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax
 from collegium.pate.voting.histograms import released_histograms
 from collegium.pate.voting.labelling import ANSWERED, REINFORCED
 from collegium.pate.voting.targets import (

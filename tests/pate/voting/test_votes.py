@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collegium import VoteTable
 from collegium.errors import InputError
 from collegium.noise.grid import to_grid
-from collegium.pate.voting.vote_table import ABSTAIN, VoteTable
+from collegium.pate.voting.vote_table import ABSTAIN
 
 
 def counted_by_hand(predictions, queries, weights, n_classes):
