@@ -1,7 +1,6 @@
 """The game must bite on every mechanism, believe every right one, and refute every broken one.
 
-Noise is cryptographic, so the tests are random: each game's bounds all hold with probability
-1 − 1e-7, and there are fewer than 50 games: a false alarm once in 200,000 runs of this file.
+Each game's bounds all hold with probability 1 − 1e-7, whatever the noise is, which comes from a seed here.
 """
 
 from dataclasses import replace
@@ -45,6 +44,17 @@ def mechanism(house):
     return make
 
 
+@pytest.fixture(autouse=True)
+def same_coins(monkeypatch):
+    """Draw the system's noise from a seed here: a verdict is the same in every run (12 seeds gave the same)."""
+    random = np.random.default_rng(1)
+
+    def words(count):
+        return random.integers(0, 2**64, count, dtype=np.uint64)
+
+    monkeypatch.setattr(SecureNoise, "_words", lambda *_: words)
+
+
 def play(mechanism, **options):
     return play_game(mechanism, **{"runs": RUNS, "queries": QUERIES, "confidence": SURE, **options})
 
@@ -77,7 +87,7 @@ def test_right_mechanisms_are_attacked_in_vain(mechanism, personalisation, aggre
     ids=lambda aggregator: aggregator.name,
 )
 def test_labels_alone_give_something_away_and_not_too_much(mechanism, aggregator):
-    findings = play(mechanism(aggregator=aggregator), observe="released", runs=250)
+    findings = play(mechanism(aggregator=aggregator), observe="released", runs=800)
     assert all(finding.holds for finding in findings)
     assert findings[-1].lower_mu > 0 and findings[-1].lower_epsilon > 0
 
@@ -143,7 +153,7 @@ def test_swapped_groups_are_caught(mechanism):
     made = mechanism(aggregator=GNMax(0.75), queries=1)
     swapped = replace(made.electorate, sensitivity=made.electorate.sensitivity[::-1].copy())
     broken = replace(made, electorate=swapped, pricing=WorstCasePricing(made.aggregator, swapped))
-    assert refuted(play(broken, queries=1)) == {"low"}
+    assert refuted(play(broken, queries=1, runs=900)) == {"low"}
 
 
 def test_a_check_that_is_not_charged_is_caught(mechanism):
