@@ -46,7 +46,7 @@ def mechanism(house):
 
 @pytest.fixture(autouse=True)
 def same_coins(monkeypatch):
-    """Draw the system's noise from a seed here: a verdict is the same in every run (12 seeds gave the same)."""
+    """Draw the system's noise from a seed: a verdict is the same in every run (12 seeds gave the same)."""
     random = np.random.default_rng(1)
 
     def words(count):
