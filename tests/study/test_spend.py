@@ -4,9 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium import Ledger
-from collegium.errors import InputError
+from collegium import Budget, Ledger
+from collegium.accounting.gaussian import gdp_mu
+from collegium.errors import BudgetExceededError, InputError
+from collegium.ledger.limits import Lifetime
 from collegium.runs.observer import Observer
+from collegium.study import planned_settings
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.planned_settings import settled_method
@@ -111,3 +114,23 @@ def test_without_a_ledger_there_is_nothing_to_share_out(folder):
         plan_study(study(folder, 0.3, ledger={"url": "none"}))
     open_one = study(folder, None, "labelled.csv", method={}, dpsgd={}, ledger={"url": "none"})
     assert settled_method(open_one, StudyFolder(folder / "out"), Observer()).privacy.spend is None
+
+
+def test_what_if_a_level_meant_more_counts_what_is_used_already(folder, monkeypatch):
+    run_study(study(folder, 0.3), folder / "out")
+    heard = []
+    monkeypatch.setattr(planned_settings, "recommend_from", lambda facts, *_: heard.append(facts))
+    config = study(folder, None, "labelled.csv", method={}, dpsgd={})
+    with pytest.raises(AttributeError):  # nothing is recommended here
+        planned_settings.recommended(config, Observer(), levels={"high": 2.0})
+    facts = heard[0].groups
+    raised, kept = facts["high, 7/10 left"], facts["low, 7/10 left"]
+    limit = Lifetime().limit
+    used = 0.3 * limit(Budget(1.0)).mu_squared
+    left = gdp_mu(raised.epsilon, raised.delta) ** 2
+    assert left == pytest.approx(limit(Budget(2.0)).mu_squared - used, rel=1e-6)
+    assert gdp_mu(kept.epsilon, kept.delta) ** 2 == pytest.approx(
+        0.7 * limit(Budget(3.0)).mu_squared, rel=1e-6
+    )
+    with pytest.raises(BudgetExceededError, match=r"would have nothing left with ε = 0\.2"):
+        planned_settings.recommended(config, Observer(), levels={"high": 0.2})

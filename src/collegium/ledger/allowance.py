@@ -131,6 +131,27 @@ class Allowance:
                 found[name] = max(0.0, float(after.min()))
         return found
 
+    def if_raised(self, granted: Budgets, levels: Mapping[str, float]) -> dict[str, Budget]:
+        """What groups of these levels would have left if their level meant another ε: what is used stays so.
+
+        Raises BudgetExceededError where a group would have nothing left.
+        """
+        found = {}
+        for code, (name, part) in enumerate(self.groups.items()):
+            members = np.flatnonzero(self.codes == code)
+            level = granted.group_names[granted.owner_group[members[0]]] if members.size else ""
+            if level in levels:
+                before = granted.groups[level]
+                after = Budget(levels[level], before.delta)
+                used = self.lifetime.limit(before).left(self.lifetime.all_of(part))
+                share = 1 - self.lifetime.limit(after).share_of(replace(used, delta_0=0.0))
+                if share <= 0:
+                    raise BudgetExceededError(
+                        f"group {name!r} would have nothing left with ε = {levels[level]:g}: it has used more"
+                    )
+                found[name] = self.lifetime.part(after, share)[0]
+        return found
+
     def part(self, spend: float) -> Allowance:
         """Take only a share of it, of everybody; above 0 and at most 1."""
         if spend == 1:

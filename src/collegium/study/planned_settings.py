@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budget
 from collegium.data.class_shares import as_class_shares
 from collegium.dpsgd.ledgered import DPSGDSpending, allow
 from collegium.durable import write_durably
@@ -95,11 +96,13 @@ def recommended(
     """
     if goal is not None and goal not in MEASURES:
         raise InputError(f"--optimise must be one of {', '.join(MEASURES)}, got {goal!r}")
-    if levels:
-        config = _with_levels(config, levels)
-    data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
-    facts = facts_of(config, data, goal)
-    left = _on_ledger(config, data, facts)
+    levels = levels or {}
+    wanted = _with_levels(config, levels) if levels else config
+    place = place_of(config)
+    is_known = place is not None and place.opened() is not None
+    data = _read(config if is_known else wanted)  # a ledger knows what people granted until now
+    facts = _instead(facts_of(config, data, goal), levels)
+    left = _on_ledger(config, data, facts, levels)
     found = recommend_from(left, data.X_test, observer.note, _to_spend(config, data))
     if left is facts:
         return found
@@ -110,8 +113,26 @@ def recommended(
     return replace(found, notes=(line, *found.notes))
 
 
-def _on_ledger(config: StudyConfig, data: StudyData, facts: Facts) -> Facts:
-    """Take what people have left, where a ledger knows of other releases: as a run will."""
+def _read(config: StudyConfig) -> StudyData:
+    return load_streamed_data(config) if config.run.streaming else load_study_data(config)
+
+
+def _instead(facts: Facts, levels: Mapping[str, float]) -> Facts:
+    """Let levels mean another ε; those that nobody has change nothing."""
+    groups = {
+        name: Budget(levels.get(name, budget.epsilon), budget.delta)
+        for name, budget in facts.groups.items()
+    }
+    return replace(facts, groups=groups)
+
+
+def _on_ledger(
+    config: StudyConfig, data: StudyData, facts: Facts, levels: Mapping[str, float]
+) -> Facts:
+    """Take what people have left, where a ledger knows of other releases: as a run will.
+
+    ``levels``: what if they meant this ε? What was used stays used.
+    """
     place, wanted = place_of(config), PeopleOnLedger.of_study(config, data)
     if place is None:
         return facts
@@ -127,7 +148,8 @@ def _on_ledger(config: StudyConfig, data: StudyData, facts: Facts) -> Facts:
     if ledger is None or ledger.left is None or ledger.left.untouched.all():
         return facts
     budgets = data.allowed(ledger.spending).budgets
-    return replace(facts, groups=dict(budgets.groups), sizes=budgets.public_sizes())
+    raised = ledger.spending.allowance.if_raised(data.people, levels)
+    return replace(facts, groups={**budgets.groups, **raised}, sizes=budgets.public_sizes())
 
 
 def _to_spend(config: StudyConfig, data: StudyData) -> float | str:
