@@ -478,7 +478,7 @@ def test_warnings_point_to_the_line_that_called_fit():
 
 @pytest.mark.parametrize(("name", "least"), [("dpsgd.md", 20), ("dpsgd-proofs.md", 5)])
 def test_what_the_pages_show_is_so(name, least):
-    page = Path(cg.__file__).parents[2] / "docs" / name
+    page = Path(__file__).parents[2] / "docs" / name
     results = doctest.testfile(
         str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )
