@@ -148,3 +148,15 @@ def test_who_gives_the_records_away_is_told_so(collegium, tmp_path):
     code, printed, error = collegium("policy", "explain", file)
     assert code == 0, error
     assert "If you choose “gift”" in printed and "published as they" in printed
+
+
+def test_the_ledger_of_a_study_says_what_it_promises(collegium, tmp_path):
+    file = tmp_path / "policy.toml"
+    file.write_text(STUDY.format(data='owner = "p"', privacy="", aggregation=""))
+    text = file.read_text().replace("[data]", '[ledger]\nurl = "pure.ledger"\n[data]')
+    file.write_text(text)
+    Ledger.create(tmp_path / "pure.ledger", promise="pure")
+    code, printed, _ = collegium("policy", "explain", file)
+    assert code == 0 and re.findall(r"more than\s+(\d+)\s+times", printed) == ["74", "96"]
+    code, _, error = collegium("policy", "explain", file, "--promise", "gaussian")
+    assert (code, error.count("\n")) == (2, 1) and "the study's ledger promises pure" in error

@@ -9,6 +9,7 @@ import typer
 
 from collegium.cli.console import out
 from collegium.cli.options import PATH_OPTION
+from collegium.errors import InputError
 
 app = typer.Typer(
     help="Privacy levels, and what each of them means for people.", no_args_is_help=True
@@ -29,9 +30,12 @@ def explain(
         Path | None, typer.Option("--html", help="Write a page instead of text.", **PATH_OPTION)
     ] = None,
     promise: Annotated[
-        str,
-        typer.Option(help="What the ledger promises: gaussian, or pure (`collegium ledger init`)."),
-    ] = "gaussian",
+        str | None,
+        typer.Option(
+            help="What the ledger promises: gaussian, or pure (`collegium ledger init`). Default: what "
+            "that of the study does, and without one gaussian."
+        ),
+    ] = None,
 ) -> None:
     """Explain every level in the words of a receipt: text for a consent form.
 
@@ -49,7 +53,13 @@ def explain(
     if html is not None:
         refuse_taken(html)
     stated = read_policy(file)
+    if promise is None:
+        promise = stated.promise or Promise.GAUSSIAN
     check_choice("--promise", promise, PROMISES)
+    if stated.promise not in (None, promise):
+        raise InputError(
+            f"--promise {promise} was given, and the study's ledger promises {stated.promise}: leave it out"
+        )
     page = explained(stated.policy, stated.arrangement, Promise(promise))
     if html is None:
         for line in page.as_text().splitlines():

@@ -171,7 +171,7 @@ def _numbers(standing: Standing) -> str:
     said = f"In numbers: your budget is ε = {granted}{at}"
     if not standing.n_releases:
         return f"{said}. {MEASURES}"
-    return (
-        f"{said}; so far, at most ε = {spent} has been used. {MEASURES} Unlike the percentages, ε does "
-        "not add up over releases."
-    )
+    said = f"{said}; so far, at most ε = {spent} has been used. {MEASURES}"
+    if standing.limit.promise is Promised.PURE:
+        return said
+    return f"{said} Unlike the percentages, ε does not add up over releases."

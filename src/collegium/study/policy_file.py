@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
+from collegium.accounting.promises import Promise
 from collegium.budgets import Policy
 from collegium.checks import shown
 from collegium.errors import ConfigError, InputError
 from collegium.study.config import check_names, config_from
 from collegium.study.methods.kinds import SECTIONS
+from collegium.study.on_ledger import place_of
 from collegium.study.sections import Privacy
 from collegium.study.study_settings import StudyConfig
 from collegium.toml_files import read_toml
@@ -20,10 +22,14 @@ from collegium.toml_files import read_toml
 
 @dataclass(frozen=True)
 class StatedPolicy:
-    """The levels that people can choose from, and what the file says of their records."""
+    """The levels that people can choose from, and what the file says of their records.
+
+    ``promise``: of the ledger that a study has; None: there is none yet.
+    """
 
     policy: Policy
     arrangement: Arrangement
+    promise: Promise | None = None
 
 
 def read_policy(path: Path) -> StatedPolicy:
@@ -38,7 +44,10 @@ def read_policy(path: Path) -> StatedPolicy:
     try:
         if SECTIONS.keys() & given.keys() - {Privacy.section}:
             config = config_from(given, path.resolve().parent)
-            return StatedPolicy(_promised(config), _arrangement(config))
+            place = place_of(config)
+            ledger = None if place is None else place.opened()
+            promise = None if ledger is None else ledger.lifetime.promise
+            return StatedPolicy(_promised(config), _arrangement(config), promise)
         keys = given.get(Privacy.section, given)
         if not isinstance(keys, Mapping):
             raise ConfigError(f"[{Privacy.section}] must be a section with keys, got {shown(keys)}")
