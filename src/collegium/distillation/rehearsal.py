@@ -13,8 +13,7 @@ classes only, and refused if it fails then, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from collegium.data.tables import take_rows
 from collegium.distillation.share_matching import match_shares
 from collegium.distillation.supervised import beliefs_of, fit_released
 from collegium.errors import CollegiumError, InputError, counted
+from collegium.models.global_generators import kept_generators
 from collegium.models.trial import one_line_about
 
 Rows = NDArray[np.intp]
@@ -216,7 +216,7 @@ def try_in_turn(name: str, X_public: Any, attempts: Sequence[Callable[[], None]]
     failure: CollegiumError | None = None
     for attempt in attempts:
         try:
-            with _random_state_kept(), one_line_about(name, "trained on public records"):
+            with kept_generators(), one_line_about(name, "trained on public records"):
                 return attempt()
         except CollegiumError as error:
             failure = error
@@ -229,16 +229,6 @@ def try_in_turn(name: str, X_public: Any, attempts: Sequence[Callable[[], None]]
         )
     assert failure is not None
     raise failure from None
-
-
-@contextmanager
-def _random_state_kept() -> Iterator[None]:
-    """Put back what models without a seed draw from."""
-    state = np.random.get_state()  # noqa: NPY002 - scikit-learn's models draw from it
-    try:
-        yield
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
 
 
 def writing_nothing(model: Any) -> Any:

@@ -235,15 +235,13 @@ class Spending:
         ``nobody``: for a group that it does not know, and in which nobody takes part.
         Raises LedgerError for a group that the account does not know: it is not one that cost nothing.
         """
-        codes, groups = self.allowance.codes, self.allowance.groups
-        sizes = np.bincount(codes[codes >= 0], minlength=len(groups)).tolist()
-        for name, size in zip(groups, sizes, strict=True):
+        for name, size in self.allowance.sizes().items():
             if size and name not in found:
                 raise LedgerError(
                     f"what {size:,} people of {name!r} pay is not known, since the account has no group of "
                     "that name: nothing more was asked"
                 )
-        return [found.get(name, nobody) for name in groups]
+        return [found.get(name, nobody) for name in self.allowance.groups]
 
     def reserve(
         self,

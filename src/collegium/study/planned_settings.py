@@ -102,7 +102,7 @@ def recommended(
     is_known = place is not None and place.opened() is not None
     data = _read(config if is_known else wanted)  # a ledger knows what people granted until now
     facts = _instead(facts_of(config, data, goal), levels)
-    left = _on_ledger(config, data, facts, levels)
+    left = _on_ledger(config, data, facts, levels, is_known)
     found = recommend_from(left, data.X_test, observer.note, _to_spend(config, data))
     if left is facts:
         return found
@@ -127,16 +127,21 @@ def _instead(facts: Facts, levels: Mapping[str, float]) -> Facts:
 
 
 def _on_ledger(
-    config: StudyConfig, data: StudyData, facts: Facts, levels: Mapping[str, float]
+    config: StudyConfig,
+    data: StudyData,
+    facts: Facts,
+    levels: Mapping[str, float],
+    is_known: bool,
 ) -> Facts:
     """Take what people have left, where a ledger knows of other releases: as a run will.
 
     ``levels``: what if they meant this ε? What was used stays used.
+    ``is_known``: whether the ledger is there.
     """
     place, wanted = place_of(config), PeopleOnLedger.of_study(config, data)
     if place is None:
         return facts
-    if place.opened() is None:  # everybody has everything, unless another ledger knows them
+    if not is_known:  # everybody has everything, unless another ledger knows them
         if not wanted.why_not:
             wanted.looked_up(place, data.people)
         return facts
