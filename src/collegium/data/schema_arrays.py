@@ -26,6 +26,7 @@ from collegium.data.column_types import (
     numbers_of,
     typed_cells,
 )
+from collegium.data.number_format import NumberFormat
 from collegium.data.schema_column import CATEGORY, FLAG, WHOLE, Column, flag_words
 from collegium.errors import InputError
 from collegium.names import as_names, is_whole_number
@@ -97,17 +98,25 @@ def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
         return _places(series, {key: place for place, key in enumerate(column.keys)}, column)
     if column.kind == FLAG:
         return _places(series, flag_words(), column)
-    numbers = _numbers(series)
+    if column.number_format is not None and typed_cells(series):
+        raise InputError(
+            f"column {name!r} holds numbers, and the schema says that they are written as "
+            f"{column.written!r}: read it as text (in pandas: dtype={{{name!r}: str}}), or remove written if "
+            "they never stood in text"
+        )
+    numbers = _numbers(series, column.number_format)
     numbers[np.isinf(numbers)] = np.nan  # as everywhere: infinity is no value
     if column.kind == WHOLE:
         np.rint(numbers, out=numbers)
     return numbers.clip(column.lower, column.upper)
 
 
-def _numbers(series: pd.Series) -> NDArray[np.float64]:
+def _numbers(series: pd.Series, written: NumberFormat | None) -> NDArray[np.float64]:
     if isinstance(series.dtype, pd.CategoricalDtype):
-        numbers = _numbers(pd.Series(series.cat.categories))
+        numbers = _numbers(pd.Series(series.cat.categories), written)
         return np.asarray(np.append(numbers, np.nan)[series.cat.codes.to_numpy()])
+    if written is not None:
+        return written.read(series.tolist())
     if kind_of(series.dtype) == TEXT and not isinstance(series.dtype, pd.StringDtype):
         series = pd.Series(_readable(series), dtype=object)
     return np.array(numbers_of(series), dtype=np.float64)

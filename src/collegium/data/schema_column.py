@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.checks import check_number, check_truth, nearest, shown
+from collegium.data.number_format import NumberFormat
 from collegium.errors import InputError
 from collegium.names import as_names, is_whole_number
 from collegium.parameters import check_fields, setting, settings_of
@@ -32,6 +33,7 @@ _FITS = {
     "bounds": (NUMBER, WHOLE),
     "step": (NUMBER, WHOLE),
     "bins": (NUMBER, WHOLE),
+    "written": (NUMBER, WHOLE),
     "categories": (CATEGORY,),
     "shares": (CATEGORY,),
     "mean": (NUMBER, WHOLE, FLAG),
@@ -67,6 +69,9 @@ class Column:
     bins : tuple of float
         Edges of the groups that numbers may be grouped by; each bin holds its lower edge, the last one
         both. Whole numbers of at most 50 values need none.
+    written : str or None
+        An example of how numbers stand in text, with decimals: ``"1.234,5 €"``, ``"12,5 %"``. None: as in
+        ``"1234.5"``.
 
     Raises
     ------
@@ -102,6 +107,7 @@ class Column:
     )
     missing: bool = setting(False, "Whether a private row may lack the value.")
     bins: Sequence[float] = setting([], "Edges of groups.", items=("number",))
+    written: str | None = setting(None, "An example of how numbers are written.", kind="text")
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -152,6 +158,11 @@ class Column:
     def n_steps(self) -> int:
         """How many values its grid has between the bounds; 0 where it has none."""
         return math.floor(self.width / self.grid * (1 + 1e-12)) + 1 if self.grid else 0
+
+    @cached_property
+    def number_format(self) -> NumberFormat | None:
+        """How numbers stand in text; None: as everywhere."""
+        return None if self.written is None else NumberFormat.of(self.written)
 
     @property
     def has_keys(self) -> bool:
@@ -260,6 +271,7 @@ class Column:
         if self.bounds is None or len(self.bounds) != 2:
             given = "got none" if self.bounds is None else f"got {shown(list(self.bounds))}"
             raise InputError(f"bounds must be the lowest and the highest value, {given}")
+        _ = self.number_format  # checked when it is said
         whole = self.kind == WHOLE
         numbers = {"bounds": self.bounds, "bins": self.bins, "step": [self.step or 1]}
         for name, given_numbers in numbers.items():
@@ -321,7 +333,8 @@ class Column:
 
 def flag_words() -> dict[str, int]:
     """List the words for yes and no, as they stand in tables, in lower case."""
-    yes, no = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
+    yes = ("true", "yes", "y", "t", "1", "1.0", "ja", "oui", "sí", "si", "tak")
+    no = ("false", "no", "n", "f", "0", "0.0", "nein", "non", "nie")
     return {**dict.fromkeys(no, 0), **dict.fromkeys(yes, 1)}
 
 

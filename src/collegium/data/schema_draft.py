@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium.checks import shown
 from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
 from collegium.data.datasets.table_files import read_table
+from collegium.data.number_format import NumberFormat, format_of
 from collegium.data.schema_arrays import n_rows, series_of
 from collegium.data.schema_column import (
     CATEGORY,
@@ -31,6 +33,7 @@ from collegium.names import as_names
 MOST_DRAFTED = 100
 """More different texts are names or remarks, and no categories."""
 _DECIMALS = 4
+_FEW_WORDS, _NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
 _FEW = 20  # different whole numbers may be codes of categories
 
 
@@ -88,19 +91,46 @@ def _drafted(series: pd.Series, decimal: str) -> tuple[Column, str]:
         mean = _short(float(np.mean(places)))
         column = Column(FLAG, mean=mean, known_from=len(places), missing=missing)
         return column, "yes or no; mean: the share of yes"
-    numbers = numbers_of(series, decimal)
-    if kind_of(series.dtype) != TEXT or np.isfinite(numbers[given]).all():
+    written = _written(series, decimal)
+    numbers = written.read(series.tolist()) if written else numbers_of(series, decimal)
+    if kind_of(series.dtype) != TEXT or _are_numbers(numbers[given], names):
         finite = numbers[np.isfinite(numbers)]
         if finite.size:
-            return _number(finite, missing or finite.size < len(numbers))
+            column, note = _number(finite, missing or finite.size < len(numbers), written)
+            words = sorted(set(names[~np.isfinite(numbers[given])]))
+            if words:
+                note += f"\nmissing: so count {', '.join(map(shown, words))}, and what else is no number"
+            return column, note
     return _category(names, missing)
 
 
-def _number(numbers: NDArray[np.float64], missing: bool) -> tuple[Column, str]:
+def _written(series: pd.Series, decimal: str) -> NumberFormat | None:
+    """Find how the numbers of a column are written, where that is not as everywhere."""
+    if decimal != "." or kind_of(series.dtype) != TEXT:
+        return None
+    cells = [cell for cell in series.tolist() if isinstance(cell, str)]
+    found = format_of(cells, str(series.name))
+    return None if found == NumberFormat() else found
+
+
+def _are_numbers(numbers: NDArray[np.float64], names: NDArray[np.object_]) -> bool:
+    """Tell numbers, with a few words for missing ones among them, from the names of categories."""
+    are = np.isfinite(numbers)
+    if are.all():
+        return True
+    few_words = len(set(names[~are])) <= _FEW_WORDS and are.mean() >= _NEARLY_ALL
+    return few_words and np.unique(numbers[are]).size > _FEW
+
+
+def _number(
+    numbers: NDArray[np.float64], missing: bool, written: NumberFormat | None
+) -> tuple[Column, str]:
     low, high = float(numbers.min()), float(numbers.max())
     whole = bool((numbers == np.rint(numbers)).all()) and max(-low, high) < 2**53
     lower, upper = rounded_out(low, high)
     known: dict[str, Any] = {"bounds": (lower, upper), "missing": missing}
+    if written is not None:
+        known["written"] = str(written)
     own = 1.0 if whole else _step_of(numbers)
     step = None if own is None else _coarse_enough(own, upper - lower)
     if whole:

@@ -170,7 +170,11 @@ def _with_numbers(
     """Read numbers whose decimals stand behind a comma, each cell by itself."""
     if decimal == ".":
         return frame
-    numbers = [name for name in needs if schema[name].kind in (NUMBER, WHOLE)]
+    numbers = [
+        name
+        for name in needs
+        if schema[name].kind in (NUMBER, WHOLE) and schema[name].written is None
+    ]
     return frame.assign(**{name: numbers_of(frame[name], decimal) for name in numbers})
 
 

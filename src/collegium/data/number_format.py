@@ -1,0 +1,141 @@
+"""How numbers are written in text: what separates thousands, what stands before decimals, and a unit.
+
+Found from public records, kept in the schema as an example (``written = "1.234,5 €"``), and applied to each
+private cell by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.checks import shown
+from collegium.errors import InputError
+
+_BLANKS = " \u00a0\u202f"
+_THOUSANDS = (",", ".", "'", "’", *_BLANKS)
+_PARTS = re.compile(r"([^\d+\-]*)([+-]?\d(?:[\d,.'’ \u00a0\u202f]*\d)?)(\D*)")
+_ENOUGH = 60
+"""So many numbers, each with exactly three digits behind its mark: of decimals, 0.9^60 = 0.2 % would be so."""
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """How the numbers of a column are written.
+
+    ``decimal``: before the decimals. ``thousands``: between groups of three digits; "": nothing.
+    ``before``, ``behind``: a unit, without the blanks around it.
+
+    Examples
+    --------
+    >>> euros = NumberFormat.of("1.234,5 €")
+    >>> euros.read(["12.345,50 €", "17", "1.23", "k.A."]).tolist()
+    [12345.5, 17.0, nan, nan]
+    >>> str(euros)
+    '1.234,5 €'
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    before: str = ""
+    behind: str = ""
+
+    @classmethod
+    def of(cls, example: str) -> NumberFormat:
+        """Read the format off an example.
+
+        Raises InputError if it shows no number, or leaves open what a mark means.
+        """
+        parts = _PARTS.fullmatch(example.strip())
+        marks = re.findall(r"[^\d+\-]", parts[2]) if parts else []
+        if parts and marks:
+            *others, decimal = marks
+            found = cls(decimal, others[0] if others else "", parts[1].strip(), parts[3].strip())
+            unclear = not others and bool(re.fullmatch(r"[+-]?[1-9]\d{0,2}\D\d{3}", parts[2]))
+            if decimal in ",." and not unclear and np.isfinite(found.read([example])[0]):
+                return found
+        raise InputError(
+            f"written must be an example with decimals, such as '1.234,5 €' or '12.5 %', got {shown(example)}"
+        )
+
+    def __str__(self) -> str:
+        whole = f"1{self.thousands}234" if self.thousands else "12"
+        said = f"{whole}{self.decimal}5"
+        return f"{self.before} {said} {self.behind}".strip()
+
+    @cached_property
+    def _number(self) -> re.Pattern[str]:
+        groups = rf"[1-9]\d{{0,2}}(?:{re.escape(self.thousands)}\d{{3}})+|" * bool(self.thousands)
+        return re.compile(rf"[+-]?(?:{groups}\d+)(?:{re.escape(self.decimal)}\d+)?")
+
+    def read(self, cells: Iterable[object]) -> NDArray[np.float64]:
+        """Read numbers, each cell by itself: NaN where there is none. With or without the unit.
+
+        ``cells`` (n,): text; whatever else stands there is no number.
+        """
+        return np.array([self._read(cell) for cell in cells], dtype=np.float64)
+
+    def _read(self, cell: object) -> float:
+        if not isinstance(cell, str):
+            return np.nan
+        text = cell.strip().removeprefix(self.before).removesuffix(self.behind).strip()
+        if not self._number.fullmatch(text):
+            return np.nan
+        plain = text.replace(self.thousands, "") if self.thousands else text
+        return float(plain.replace(self.decimal, "."))
+
+
+def format_of(cells: Sequence[str], column: str) -> NumberFormat | None:
+    """Find how public numbers are written.
+
+    ``cells``: public, none missing. ``column``: its name, for messages.
+    Returns None if one in ten of them is no number in any format.
+    Raises InputError if two formats make different numbers of them.
+
+    Examples
+    --------
+    >>> print(format_of(["1.234 €", "17,50 €", "n/a", *["3 €"] * 20], "cost"))
+    1.234,5 €
+    >>> print(format_of(["A12", "A13"], "ward"), format_of(["0.125", "1.375"], "dose"))
+    None 12.5
+    """
+    found = [match for cell in cells if (match := _PARTS.fullmatch(cell.strip()))]
+    units = Counter((match[1], match[3].strip()) for match in found)
+    n_cells = len(cells)
+    if not found or units.most_common(1)[0][1] < 0.9 * n_cells:
+        return None
+    (before, behind), _ = units.most_common(1)[0]
+    bodies = [match[2] for match in found if (match[1], match[3].strip()) == (before, behind)]
+    if before[-1:].isalpha():  # a code, such as A12
+        return None
+    before = before.strip()
+    both = [(decimal, mark) for mark in ("", *_THOUSANDS) for decimal in ".," if decimal != mark]
+    formats = [NumberFormat(decimal, mark, before, behind) for decimal, mark in both]
+    able = {one: one.read(bodies) for one in formats}
+    able = {one: read for one, read in able.items() if np.isfinite(read).sum() >= 0.9 * n_cells}
+    if not able:
+        return None
+    most = max(int(np.isfinite(read).sum()) for read in able.values())
+    best = {one: read for one, read in able.items() if np.isfinite(read).sum() == most}
+    plainest, numbers = next(iter(best.items()))
+    others = [one for one, read in best.items() if not np.array_equal(read, numbers, equal_nan=True)]
+    if not others:
+        return plainest
+    separated = next(one for one in others if one.thousands)
+    mark = separated.thousands
+    n_marked = sum(mark in body for body in bodies)
+    if n_marked < len(bodies) and n_marked >= _ENOUGH:
+        return separated
+    if n_marked == len(bodies) and mark == ".":  # three decimals each, as programs write them
+        return plainest
+    example = next(body for body in bodies if mark in body)
+    raise InputError(
+        f"column {column!r} of the public records holds {example!r}, whose {mark!r} may mark decimals or "
+        "separate thousands: write thousands without a separator, or leave the column out"
+    )
