@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.data.column_types import ColumnTypes
+from collegium.data.column_types import ColumnTypes, read_as_described
+from collegium.data.schema import Schema
 from collegium.errors import InputError
 from collegium.study.config import read_config
 from collegium.study.runner import plan_study
@@ -119,22 +120,44 @@ def test_a_comma_that_may_separate_thousands_is_refused_until_it_is_said_what_it
 
 
 @pytest.mark.parametrize(
-    ("cells", "decimal"),
-    [(["42,345.67", "950"], None), (["1,234,567"], None), (["42.345,67", "7,5"], None), (["1,234", "7"], "."),
-     (["1.234", "7,5"], ","), (["1'234.5", "n/a", "7"], None), (["-12\u202f345,5"], None)],
+    ("cells", "decimal", "numbers"),
+    [(["42,345.67", "950"], None, [42345.67, 950]), (["1,234,567"], None, [1234567]),
+     (["42.345,67", "7,5"], None, [42345.67, 7.5]), (["1,234", "7"], ".", [1234, 7]),
+     (["1.234", "7,5"], ",", [1234, 7.5]), (["-12\u202f345,5"], None, [-12345.5]),
+     (["12,50 €", "1.250,00 €"], None, [12.5, 1250]), (["1.008", "990"], ",", [1008, 990])],
 )  # fmt: skip
-def test_separated_thousands_are_no_text(cells, decimal):
+def test_separated_thousands_and_units_are_read_as_public_records_show_them(
+    cells, decimal, numbers
+):
     table = pd.DataFrame({"income": cells * 5})
-    with pytest.raises(
-        InputError, match=r"'income' of the public records holds .* write thousands without"
-    ):
-        ColumnTypes.of(table, decimal=decimal, characters=True)
+    types = ColumnTypes.of(table, decimal=decimal, characters=True)
+    assert types.applied(table, "public")["income"].tolist() == numbers * 5
+    private = types.applied(pd.DataFrame({"income": [*cells, "12-3", "n/a"] * 9}), tell=False)
+    assert private["income"][: len(cells)].tolist() == numbers
+    assert private["income"][len(cells) : len(cells) + 2].isna().all()
+    inputs = {"columns": [["income", "numbers"]], **types.reading()}
+    assert read_as_described(table, inputs, "new.csv")["income"].tolist() == numbers * 5
     kept = ColumnTypes.of(table, decimal=decimal, characters=True, declared={"income": "text"})
-    assert kept.kinds == {"income": "text"}
+    assert (kept.kinds, kept.formats) == ({"income": "text"}, {})
+
+
+@pytest.mark.parametrize("cells", [["1.008", "990"], ["1,234", "7"]])
+def test_a_mark_that_may_stand_before_decimals_or_between_thousands_is_refused(cells):
+    table = pd.DataFrame({"income": cells * 5})
+    with pytest.raises(InputError, match="may mark decimals or separate thousands"):
+        ColumnTypes.of(table, characters=True)
+    with pytest.raises(InputError, match="may mark decimals or separate thousands"):
+        Schema.from_public(table)
+
+
+def test_thousands_among_words_that_are_no_numbers_are_no_text():
+    table = pd.DataFrame({"income": ["1'234.5", "n/a", "7"] * 5})
+    with pytest.raises(InputError, match="'income' of the public records holds .* write thousands"):
+        ColumnTypes.of(table, characters=True)
 
 
 @pytest.mark.parametrize(
-    "cell", ["0{:02d} 123 456", "192.168.0.{}", "{},50 €", "1.{}.2020", "a,{}"]
+    "cell", ["0{:02d} 123 456", "192.168.0.{}", "1.{}.2020", "a,{}", "A{}", "2020-0{}-11"]
 )
 def test_what_is_written_like_no_number_stays_text(cell):
     table = pd.DataFrame({"x": [cell.format(number % 7) for number in range(40)]})

@@ -39,9 +39,12 @@ def init(
         typer.Option(help="What stands between the cells of a CSV file.", metavar="CHARACTER"),
     ] = None,
     decimal: Annotated[
-        str,
-        typer.Option(help="What stands before decimals in a CSV file.", metavar="CHARACTER"),
-    ] = ".",
+        str | None,
+        typer.Option(
+            help="What stands before decimals in a CSV file. Default: what its numbers show.",
+            metavar="CHARACTER",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Draft a schema from public records: bounds rounded outwards, categories, means and shares.
@@ -57,7 +60,8 @@ def init(
 
     hush(quiet)
     check_separator(separator, "--separator")
-    check_choice("decimal", decimal, (".", ","))
+    if decimal is not None:
+        check_choice("decimal", decimal, (".", ","))
     refuse_taken(out_file)
     schema = Schema.from_public(public, separator=separator, decimal=decimal)
     write_named(out_file, schema.toml().encode())

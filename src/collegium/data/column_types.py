@@ -24,6 +24,7 @@ from pandas.api.types import (
     is_numeric_dtype,
 )
 
+from collegium.data.number_format import NumberFormat, format_of
 from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.names import as_names
 
@@ -39,15 +40,10 @@ TRUTH = {
     **dict.fromkeys(("False", "FALSE", "false"), 0.0),
 }
 _COMMA = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")
-_THOUSAND = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
 _THOUSANDS = re.compile(
     r"\s*[+-]?[1-9]\d{0,2}([,.'’ \u00a0\u202f])\d{3}(\1\d{3})*((?!\1)[,.]\d+)?\s*"
 )
 _LEAST_TOLD = 20  # fewer values say nothing about how many there are
-
-
-class UnclearDecimalError(InputError):
-    """A comma in a public number may stand before decimals or between thousands."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +53,7 @@ class ColumnTypes:
     ``kinds``: "number", "text" or "date", by column.
     ``floats``: in which type the numbers of a column are kept, by column.
     ``decimal``: what stands before the decimals of numbers that are text; "," or ".".
+    ``formats``: how numbers with separated thousands or a unit are written, by column.
     ``unlike_numbers``: text columns in which no public record has a number.
     ``typed``: text columns in which public records hold numbers as well, which were no text.
     ``medians``: what stands in for a private record's missing number, by column; see
@@ -69,6 +66,7 @@ class ColumnTypes:
     unlike_numbers: frozenset[str] = frozenset()
     medians: Mapping[str, float] = field(default_factory=dict)
     typed: frozenset[str] = frozenset()
+    formats: Mapping[str, NumberFormat] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -92,8 +90,10 @@ class ColumnTypes:
                 f"data.types names column {unknown[0]!r}, which is not a feature: the features are "
                 f"{', '.join(map(str, X_public.columns))}"
             )
+        formats = _formats_of(X_public, declared, decimal) if characters else {}
         if decimal is None:
-            decimal = _decimal_of(X_public, declared) if characters else "."
+            others = {**declared, **dict.fromkeys(formats, TEXT)}
+            decimal = _decimal_of(X_public, others) if characters else "."
         kinds: dict[str, str] = {}
         floats: dict[str, Any] = {}
         unlike: list[str] = []
@@ -101,11 +101,12 @@ class ColumnTypes:
         for name in X_public.columns:
             column = X_public[name]
             kind = declared.get(name) or _kind_of_cells(column)
-            if characters and declared.get(name) != TEXT and kind_of(column.dtype) == TEXT:
+            has_text = characters and kind_of(column.dtype) == TEXT
+            if has_text and declared.get(name) != TEXT and name not in formats:
                 _refuse_thousands(column, decimal)
             if kind == TEXT:
                 given = column.notna().to_numpy()
-                are = np.isfinite(numbers_of(column, decimal)[given])
+                are = np.isfinite(_read(column, decimal, formats.get(name))[given])
                 mixed = characters and name not in declared and are.mean() > 0.5
                 if mixed and are.all():
                     kind = NUMBER
@@ -118,9 +119,11 @@ class ColumnTypes:
                 if typed_cells(column):
                     typed.append(name)
             kinds[name] = kind
+            if kind != NUMBER:
+                formats.pop(name, None)
             if kind == NUMBER:
                 floats[name] = _float_of(column.dtype)
-        return cls(kinds, floats, decimal, frozenset(unlike), typed=frozenset(typed))
+        return cls(kinds, floats, decimal, frozenset(unlike), typed=frozenset(typed), formats=formats)
 
     def with_medians(self, X_public: pd.DataFrame) -> ColumnTypes:
         """Let the public median stand in where a private record lacks a number and no public one does.
@@ -136,7 +139,9 @@ class ColumnTypes:
 
     def reading(self) -> dict[str, Any]:
         """Say how others' records are read, for JSON: what does not go without saying."""
-        said = {"decimal": self.decimal} if self.decimal != "." else {}
+        said: dict[str, Any] = {"decimal": self.decimal} if self.decimal != "." else {}
+        if self.formats:
+            said["written"] = {name: str(one) for name, one in self.formats.items()}
         return {**said, **({"medians": dict(self.medians)} if self.medians else {})}
 
     def applied(self, X: pd.DataFrame, name: str = "private", tell: bool = True) -> pd.DataFrame:
@@ -165,7 +170,7 @@ class ColumnTypes:
     def _numbers(self, values: pd.Series, column: str, name: str, tell: bool) -> NDArray[Any]:
         if kind_of(values.dtype) == DATE:
             raise _other_kind(column, NUMBER, name, DATE)
-        numbers = numbers_of(values, self.decimal)
+        numbers = _read(values, self.decimal, self.formats.get(column))
         if name == "private":
             numbers[np.isinf(numbers)] = np.nan
         wrong = np.flatnonzero(np.isnan(numbers) & values.notna().to_numpy())
@@ -216,7 +221,12 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
         for column, word in inputs.get("columns", [])
         if column in X.columns and word in kinds
     }
-    numbers = X[[column for column, kind in declared.items() if kind == NUMBER]]
+    written = {
+        column: NumberFormat.of(example)
+        for column, example in inputs.get("written", {}).items()
+        if declared.get(column) == NUMBER
+    }
+    numbers = X[[name for name, kind in declared.items() if kind == NUMBER and name not in written]]
     readable = {
         column: np.isfinite(numbers_of(numbers[column]))
         | np.isfinite(numbers_of(numbers[column], ","))
@@ -232,6 +242,7 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
                 "write decimals with a point, and thousands without a separator"
             ) from None
     types = ColumnTypes.of(X[list(declared)], declared=declared, decimal=decimal)
+    types = replace(types, formats=written)
     return X.assign(**types.applied(X[list(declared)], "new"))
 
 
@@ -367,6 +378,27 @@ def _as_text(values: pd.Series) -> Any:
     return as_names(values)
 
 
+def _read(values: pd.Series, decimal: str, written: NumberFormat | None) -> NDArray[np.float64]:
+    if written is None or kind_of(values.dtype) == NUMBER:
+        return numbers_of(values, decimal)
+    return written.read(values.tolist())
+
+
+def _formats_of(
+    X_public: pd.DataFrame, declared: Mapping[str, str], decimal: str | None
+) -> dict[str, NumberFormat]:
+    """Find the columns whose numbers have separated thousands or a unit."""
+    found = {}
+    for name in X_public.columns:
+        column = X_public[name]
+        if declared.get(name) != TEXT and kind_of(column.dtype) == TEXT:
+            cells = [cell for cell in column.tolist() if isinstance(cell, str)]
+            written = format_of(cells, str(name), decimal)
+            if written is not None and written.separates_or_names:
+                found[name] = written
+    return found
+
+
 def _swapped(cell: Any, decimal: str) -> Any:
     """Write decimals behind a point; what had a point already is no number."""
     return cell.replace(".", "_").replace(decimal, ".") if isinstance(cell, str) else cell
@@ -381,13 +413,7 @@ def _decimal_of(X_public: pd.DataFrame, declared: Mapping[str, str]) -> str:
         commas = cells[cells.str.contains(",", regex=False)]
         if not len(commas) or not cells.map(lambda cell: bool(_COMMA.fullmatch(cell))).all():
             continue
-        if not commas.map(lambda cell: bool(_THOUSAND.fullmatch(cell))).all():
-            return ","
-        raise UnclearDecimalError(
-            f"column {name!r} of the public records holds {commas.iloc[0]!r}, whose comma may mark decimals "
-            "or separate thousands: set data.decimal = ',' if it marks decimals, or write thousands without "
-            "a separator; if the column is text, set data.types"
-        )
+        return ","
     return "."
 
 

@@ -20,9 +20,16 @@ from collegium.errors import InputError
 
 _BLANKS = " \u00a0\u202f"
 _THOUSANDS = (",", ".", "'", "’", *_BLANKS)
+_MARKS = {",": "comma", ".": "point"}
 _PARTS = re.compile(r"([^\d+\-]*)([+-]?\d(?:[\d,.'’ \u00a0\u202f]*\d)?)(\D*)")
+_FEW_WORDS, _NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
+_CODES = 20  # so few different numbers, with a word among them, are codes of categories
 _ENOUGH = 60
 """So many numbers, each with exactly three digits behind its mark: of decimals, 0.9^60 = 0.2 % would be so."""
+
+
+class UnclearDecimalError(InputError):
+    """A mark in public numbers may stand before decimals or between thousands."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,11 @@ class NumberFormat:
             f"written must be an example with decimals, such as '1.234,5 €' or '12.5 %', got {shown(example)}"
         )
 
+    @property
+    def separates_or_names(self) -> bool:
+        """Whether there is more to it than what stands before decimals."""
+        return bool(self.thousands or self.before or self.behind)
+
     def __str__(self) -> str:
         whole = f"1{self.thousands}234" if self.thousands else "12"
         said = f"{whole}{self.decimal}5"
@@ -91,12 +103,33 @@ class NumberFormat:
         return float(plain.replace(self.decimal, "."))
 
 
-def format_of(cells: Sequence[str], column: str) -> NumberFormat | None:
+def are_numbers(numbers: NDArray[np.float64], cells: NDArray[np.object_]) -> bool:
+    """Tell public numbers, with a few words for missing ones among them, from names of categories.
+
+    ``numbers`` (n,): what was read, NaN where nothing. ``cells`` (n,): what stands there.
+
+    Examples
+    --------
+    >>> ages = np.array(["n/a", *map(str, range(60))], dtype=object)
+    >>> are_numbers(np.array([np.nan, *range(60)]), ages)
+    True
+    >>> are_numbers(np.array([np.nan, *[1, 2] * 30]), np.array(["n/a", *["1", "2"] * 30], dtype=object))
+    False
+    """
+    are = np.isfinite(numbers)
+    if are.all() or not are.any():
+        return bool(are.all())
+    few_words = len(set(cells[~are])) <= _FEW_WORDS and are.mean() >= _NEARLY_ALL
+    return bool(few_words and np.unique(numbers[are]).size > _CODES)
+
+
+def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> NumberFormat | None:
     """Find how public numbers are written.
 
     ``cells``: public, none missing. ``column``: its name, for messages.
+    ``decimal``: what stands before decimals, if that is known.
     Returns None if one in ten of them is no number in any format.
-    Raises InputError if two formats make different numbers of them.
+    Raises UnclearDecimalError if two formats make different numbers of them.
 
     Examples
     --------
@@ -108,17 +141,17 @@ def format_of(cells: Sequence[str], column: str) -> NumberFormat | None:
     found = [match for cell in cells if (match := _PARTS.fullmatch(cell.strip()))]
     units = Counter((match[1], match[3].strip()) for match in found)
     n_cells = len(cells)
-    if not found or units.most_common(1)[0][1] < 0.9 * n_cells:
+    if not found or units.most_common(1)[0][1] < _NEARLY_ALL * n_cells:
         return None
     (before, behind), _ = units.most_common(1)[0]
     bodies = [match[2] for match in found if (match[1], match[3].strip()) == (before, behind)]
-    if before[-1:].isalpha():  # a code, such as A12
+    if any(map(str.isalpha, before)) and before == before.rstrip():  # a code, such as A12
         return None
     before = before.strip()
-    both = [(decimal, mark) for mark in ("", *_THOUSANDS) for decimal in ".," if decimal != mark]
-    formats = [NumberFormat(decimal, mark, before, behind) for decimal, mark in both]
+    both = [(point, mark) for mark in ("", *_THOUSANDS) for point in decimal or ".," if point != mark]
+    formats = [NumberFormat(point, mark, before, behind) for point, mark in both]
     able = {one: one.read(bodies) for one in formats}
-    able = {one: read for one, read in able.items() if np.isfinite(read).sum() >= 0.9 * n_cells}
+    able = {one: read for one, read in able.items() if np.isfinite(read).sum() >= _NEARLY_ALL * n_cells}
     if not able:
         return None
     most = max(int(np.isfinite(read).sum()) for read in able.values())
@@ -135,7 +168,8 @@ def format_of(cells: Sequence[str], column: str) -> NumberFormat | None:
     if n_marked == len(bodies) and mark == ".":  # three decimals each, as programs write them
         return plainest
     example = next(body for body in bodies if mark in body)
-    raise InputError(
-        f"column {column!r} of the public records holds {example!r}, whose {mark!r} may mark decimals or "
-        "separate thousands: write thousands without a separator, or leave the column out"
+    raise UnclearDecimalError(
+        f"column {column!r} of the public records holds {example!r}, whose {_MARKS[mark]} may mark decimals or "
+        f"separate thousands: say so if it marks decimals (data.decimal = {mark!r}, --decimal), or write "
+        "thousands without a separator; if the column is text, set data.types"
     )

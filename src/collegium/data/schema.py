@@ -178,7 +178,7 @@ class Schema(Mapping[str, Column]):
 
     @classmethod
     def from_public(
-        cls, records: Any, *, separator: str | None = None, decimal: str = "."
+        cls, records: Any, *, separator: str | None = None, decimal: str | None = None
     ) -> Schema:
         """Draft a schema from **public** records: private ones would be told to everybody who reads it.
 
@@ -189,8 +189,8 @@ class Schema(Mapping[str, Column]):
         ----------
         records : pandas.DataFrame, any table with Arrow's C interface, or path of a CSV or Parquet file
             Public.
-        separator, decimal : str
-            Between the cells of a CSV file, and before the decimals of its numbers.
+        separator, decimal : str, optional
+            Between the cells of a CSV file, and before the decimals of its numbers. Default: what it shows.
 
         Raises
         ------

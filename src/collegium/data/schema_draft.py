@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from collegium.checks import shown
 from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
 from collegium.data.datasets.table_files import read_table
-from collegium.data.number_format import NumberFormat, format_of
+from collegium.data.number_format import NumberFormat, are_numbers, format_of
 from collegium.data.schema_arrays import n_rows, series_of
 from collegium.data.schema_column import (
     CATEGORY,
@@ -33,17 +33,16 @@ from collegium.names import as_names
 MOST_DRAFTED = 100
 """More different texts are names or remarks, and no categories."""
 _DECIMALS = 4
-_FEW_WORDS, _NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
 _FEW = 20  # different whole numbers may be codes of categories
 
 
 def drafted(
-    records: Any, separator: str | None = None, decimal: str = "."
+    records: Any, separator: str | None = None, decimal: str | None = None
 ) -> tuple[dict[str, Column], dict[str, str]]:
     """Describe the columns of public records.
 
     ``records``: a table, or the path of a CSV or Parquet file.
-    ``separator``, ``decimal``: of a CSV file.
+    ``separator``, ``decimal``: of a CSV file; default: what it shows.
     Returns ``columns``, by name.
     Returns ``notes``: what to check, by name of the column.
     """
@@ -77,7 +76,7 @@ def _names_of(records: Any) -> list[Any]:
     return [str(name) for name in names]
 
 
-def _drafted(series: pd.Series, decimal: str) -> tuple[Column, str]:
+def _drafted(series: pd.Series, decimal: str | None) -> tuple[Column, str]:
     if kind_of(series.dtype) == DATE:
         return Column(IGNORED), "dates are not asked about: make numbers of them to do so"
     given = series.notna().to_numpy()
@@ -92,8 +91,8 @@ def _drafted(series: pd.Series, decimal: str) -> tuple[Column, str]:
         column = Column(FLAG, mean=mean, known_from=len(places), missing=missing)
         return column, "yes or no; mean: the share of yes"
     written = _written(series, decimal)
-    numbers = written.read(series.tolist()) if written else numbers_of(series, decimal)
-    if kind_of(series.dtype) != TEXT or _are_numbers(numbers[given], names):
+    numbers = written.read(series.tolist()) if written else numbers_of(series, decimal or ".")
+    if kind_of(series.dtype) != TEXT or are_numbers(numbers[given], names):
         finite = numbers[np.isfinite(numbers)]
         if finite.size:
             column, note = _number(finite, missing or finite.size < len(numbers), written)
@@ -104,22 +103,16 @@ def _drafted(series: pd.Series, decimal: str) -> tuple[Column, str]:
     return _category(names, missing)
 
 
-def _written(series: pd.Series, decimal: str) -> NumberFormat | None:
+def _written(series: pd.Series, decimal: str | None) -> NumberFormat | None:
     """Find how the numbers of a column are written, where that is not as everywhere."""
-    if decimal != "." or kind_of(series.dtype) != TEXT:
+    if kind_of(series.dtype) != TEXT:
         return None
     cells = [cell for cell in series.tolist() if isinstance(cell, str)]
-    found = format_of(cells, str(series.name))
-    return None if found == NumberFormat() else found
-
-
-def _are_numbers(numbers: NDArray[np.float64], names: NDArray[np.object_]) -> bool:
-    """Tell numbers, with a few words for missing ones among them, from the names of categories."""
-    are = np.isfinite(numbers)
-    if are.all():
-        return True
-    few_words = len(set(names[~are])) <= _FEW_WORDS and are.mean() >= _NEARLY_ALL
-    return few_words and np.unique(numbers[are]).size > _FEW
+    found = format_of(cells, str(series.name), decimal)
+    if found is None or found.separates_or_names:
+        return found
+    has_comma = found.decimal == "," and any("," in cell for cell in cells)
+    return found if has_comma else None
 
 
 def _number(
