@@ -152,7 +152,9 @@ def test_a_mark_that_may_stand_before_decimals_or_between_thousands_is_refused(c
 
 def test_thousands_among_words_that_are_no_numbers_are_no_text():
     table = pd.DataFrame({"income": ["1'234.5", "n/a", "7"] * 5})
-    with pytest.raises(InputError, match="'income' of the public records holds .* write thousands"):
+    with pytest.raises(
+        InputError, match=r"'income' of the public records holds .* write thousands"
+    ):
         ColumnTypes.of(table, characters=True)
 
 

@@ -47,11 +47,11 @@ def repeated(
     sd = float(frame["known"].std(ddof=0))
     schema = Schema(
         {
-            "x": {"kind": "number", "bounds": [0, 1]},
-            "known": {"kind": "number", "bounds": [0, 1], "sd": sd},
-            "f": {"kind": "flag"},
-            "ends": {"kind": "number", "bounds": [0, 1]},
-            "y": {"kind": "number", "bounds": [-2, 3]},
+            "x": {"kind": "number", "bounds": [0, 1], "missing": False},
+            "known": {"kind": "number", "bounds": [0, 1], "sd": sd, "missing": False},
+            "f": {"kind": "flag", "missing": False},
+            "ends": {"kind": "number", "bounds": [0, 1], "missing": False},
+            "y": {"kind": "number", "bounds": [-2, 3], "missing": False},
         }
     )
     asked, arrays = parse_question(question, schema), schema.arrays(frame)

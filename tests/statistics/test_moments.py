@@ -18,10 +18,10 @@ from collegium.statistics.sums import Weighing
 N, SIZES = 1000, np.array([540, 370, 90])
 SCHEMA = Schema(
     {
-        "x": {"kind": "number", "bounds": [-1, 3]},
-        "y": {"kind": "number", "bounds": [0, 10]},
-        "z": {"kind": "number", "bounds": [0, 1]},
-        "f": {"kind": "flag"},
+        "x": {"kind": "number", "bounds": [-1, 3], "missing": False},
+        "y": {"kind": "number", "bounds": [0, 10], "missing": False},
+        "z": {"kind": "number", "bounds": [0, 1], "missing": False},
+        "f": {"kind": "flag", "missing": False},
     }
 )
 NAMES = ["y", "x", "z"]

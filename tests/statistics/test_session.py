@@ -16,10 +16,10 @@ from collegium.statistics.quantiles import range_for
 
 SCHEMA = Schema(
     {
-        "age": {"kind": "whole", "bounds": [17, 90], "bins": [17, 40, 65, 90]},
-        "income": {"kind": "number", "bounds": [0, 100], "step": 1},
+        "age": {"kind": "whole", "bounds": [17, 90], "bins": [17, 40, 65, 90], "missing": False},
+        "income": {"kind": "number", "bounds": [0, 100], "step": 1, "missing": False},
         "sex": {"kind": "category", "categories": ["F", "M", "X"]},
-        "smokes": {"kind": "flag"},
+        "smokes": {"kind": "flag", "missing": False},
         "name": {"kind": "text"},
     }
 )
@@ -330,7 +330,14 @@ def test_calibrated_answers_are_unbiased_where_budgets_go_with_the_data() -> Non
     eps = np.repeat([1.0, 3.0], 1500)
     frame.loc[1500:, "income"] = 90.0  # the generous are rich
     schema = Schema(
-        {"income": {"kind": "number", "bounds": [0, 100], "mean": frame["income"].mean()}}
+        {
+            "income": {
+                "kind": "number",
+                "bounds": [0, 100],
+                "mean": frame["income"].mean(),
+                "missing": False,
+            }
+        }
     )
     ask = Statistics(frame, eps, schema=schema, noise_seed=4)
     with pytest.warns(PrivacyWarning, match="uniform"):
@@ -429,7 +436,7 @@ def test_quantiles_are_within_their_intervals_often_enough() -> None:
 
 def test_what_is_expected_to_be_rare_is_heard_nearer_to_the_budgets():
     frame = pd.DataFrame({"ill": np.arange(1000) < 10})
-    schema = Schema({"ill": {"kind": "flag"}})
+    schema = Schema({"ill": {"kind": "flag", "missing": False}})
     budgets = np.repeat([0.01, 0.2, 1.0], [540, 370, 90])
 
     def weights(**how):
@@ -439,7 +446,9 @@ def test_what_is_expected_to_be_rare_is_heard_nearer_to_the_budgets():
     unknown, rare = weights(), weights(expected=0.01)
     assert rare[2] > 1.5 * unknown[2]
     assert np.allclose(weights(expected=0.5), unknown)
-    schema = Schema({"ill": {"kind": "flag", "mean": 0.01}})  # what public records say
+    schema = Schema(
+        {"ill": {"kind": "flag", "mean": 0.01, "missing": False}}
+    )  # what public records say
     assert np.allclose(weights(), rare)
     with pytest.raises(InputError, match="expected must be"):
         weights(expected=2)
@@ -464,7 +473,7 @@ def test_noise_is_not_taken_for_an_answer():
     frame = pd.DataFrame({"age": [30, 40, 50, 60, 70], "sex": ["F", "M", "F", "M", "F"]})
     schema = Schema(
         {
-            "age": {"kind": "whole", "bounds": [18, 90]},
+            "age": {"kind": "whole", "bounds": [18, 90], "missing": False},
             "sex": {"kind": "category", "categories": ["F", "M"]},
         }
     )
@@ -482,7 +491,7 @@ def test_how_many_rows_people_have_is_not_taken_from_how_many_people_there_are()
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"x": rng.normal(5, 1, 1600).round(2), "g": rng.choice(["a", "b"], 1600)})
     columns: dict[str, dict[str, Any]] = {
-        "x": {"kind": "number", "bounds": [0, 10], "mean": 5.0, "sd": 1.0},
+        "x": {"kind": "number", "bounds": [0, 10], "mean": 5.0, "sd": 1.0, "missing": False},
         "g": {"kind": "category", "categories": ["a", "b"], "shares": {"a": 0.5, "b": 0.5}},
     }
     for most, owners, compared in ((4, np.arange(1600) // 4, False), (1, np.arange(1600), True)):
@@ -496,7 +505,9 @@ def test_how_many_rows_people_have_is_not_taken_from_how_many_people_there_are()
 
 
 def test_a_column_of_too_many_steps_is_named() -> None:
-    schema = Schema({"cost": {"kind": "number", "bounds": [0, 20000], "step": 0.01}})
+    schema = Schema(
+        {"cost": {"kind": "number", "bounds": [0, 20000], "step": 0.01, "missing": False}}
+    )
     ask = Statistics(pd.DataFrame({"cost": np.ones(50)}), 1.0, schema=schema)
     with pytest.raises(InputError, match=r"^column 'cost' has 2,000,001 steps"):
         ask.median("cost")

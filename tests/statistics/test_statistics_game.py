@@ -19,7 +19,7 @@ RUNS, ERROR = 400, 1e-4
 EACH = 4.0
 SCHEMA = Schema(
     {
-        "x": {"kind": "number", "bounds": [0, 1], "step": 0.5, "sd": 0.5},
+        "x": {"kind": "number", "bounds": [0, 1], "step": 0.5, "sd": 0.5, "missing": False},
         "g": {"kind": "category", "categories": ["a", "b"]},
     }
 )

@@ -103,9 +103,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:weights in proportion")
 SIZES = [540, 370, 90]
 SCHEMA = Schema(
     {
-        "x": {"kind": "number", "bounds": [0, 1]},
-        "known": {"kind": "number", "bounds": [0, 1], "sd": 0.1},
-        "rare": {"kind": "flag"},
+        "x": {"kind": "number", "bounds": [0, 1], "missing": False},
+        "known": {"kind": "number", "bounds": [0, 1], "sd": 0.1, "missing": False},
+        "rare": {"kind": "flag", "missing": False},
         "g": {"kind": "category", "categories": ["a", "b"]},
     }
 )
@@ -206,7 +206,12 @@ def test_intervals_hold_where_few_decide_and_the_first_round_hears_of_little(
     n = sum(sizes)
     f = np.arange(n) < ones
     prices = [float(gdp_epsilon(one * times**0.5, 1e-5)) for one in mu]
-    schema = Schema({"f": {"kind": "flag"}, "x": {"kind": "number", "bounds": [0, 1]}})
+    schema = Schema(
+        {
+            "f": {"kind": "flag", "missing": False},
+            "x": {"kind": "number", "bounds": [0, 1], "missing": False},
+        }
+    )
     frame = pd.DataFrame({"f": f, "x": f.astype(float)})
     ask = Statistics(
         frame,

@@ -127,6 +127,6 @@ def _table(schema: Schema) -> Table:
             for what, value in (("mean", column.mean), ("sd", column.sd))
             if value is not None
         ]
-        known += ["shares"] * bool(column.shares) + ["may be missing"] * column.missing
+        known += ["shares"] * bool(column.shares) + ["never missing"] * (not column.missing)
         table.add_row(name, column.kind, values, ", ".join(known) or "–")
     return table

@@ -123,7 +123,9 @@ class ColumnTypes:
                 formats.pop(name, None)
             if kind == NUMBER:
                 floats[name] = _float_of(column.dtype)
-        return cls(kinds, floats, decimal, frozenset(unlike), typed=frozenset(typed), formats=formats)
+        return cls(
+            kinds, floats, decimal, frozenset(unlike), typed=frozenset(typed), formats=formats
+        )
 
     def with_medians(self, X_public: pd.DataFrame) -> ColumnTypes:
         """Let the public median stand in where a private record lacks a number and no public one does.

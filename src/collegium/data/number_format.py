@@ -25,7 +25,7 @@ _PARTS = re.compile(r"([^\d+\-]*)([+-]?\d(?:[\d,.'’ \u00a0\u202f]*\d)?)(\D*)")
 _FEW_WORDS, _NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
 _CODES = 20  # so few different numbers, with a word among them, are codes of categories
 _ENOUGH = 60
-"""So many numbers, each with exactly three digits behind its mark: of decimals, 0.9^60 = 0.2 % would be so."""
+"""So many numbers with exactly three digits behind their mark: decimals are so in 0.9^60 = 0.2 % of cases."""
 
 
 class UnclearDecimalError(InputError):
@@ -148,16 +148,22 @@ def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> 
     if any(map(str.isalpha, before)) and before == before.rstrip():  # a code, such as A12
         return None
     before = before.strip()
-    both = [(point, mark) for mark in ("", *_THOUSANDS) for point in decimal or ".," if point != mark]
+    both = [
+        (point, mark) for mark in ("", *_THOUSANDS) for point in decimal or ".," if point != mark
+    ]
     formats = [NumberFormat(point, mark, before, behind) for point, mark in both]
     able = {one: one.read(bodies) for one in formats}
-    able = {one: read for one, read in able.items() if np.isfinite(read).sum() >= _NEARLY_ALL * n_cells}
+    able = {
+        one: read for one, read in able.items() if np.isfinite(read).sum() >= _NEARLY_ALL * n_cells
+    }
     if not able:
         return None
     most = max(int(np.isfinite(read).sum()) for read in able.values())
     best = {one: read for one, read in able.items() if np.isfinite(read).sum() == most}
     plainest, numbers = next(iter(best.items()))
-    others = [one for one, read in best.items() if not np.array_equal(read, numbers, equal_nan=True)]
+    others = [
+        one for one, read in best.items() if not np.array_equal(read, numbers, equal_nan=True)
+    ]
     if not others:
         return plainest
     separated = next(one for one in others if one.thousands)
@@ -169,7 +175,7 @@ def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> 
         return plainest
     example = next(body for body in bodies if mark in body)
     raise UnclearDecimalError(
-        f"column {column!r} of the public records holds {example!r}, whose {_MARKS[mark]} may mark decimals or "
-        f"separate thousands: say so if it marks decimals (data.decimal = {mark!r}, --decimal), or write "
+        f"column {column!r} of the public records holds {example!r}, whose {_MARKS[mark]} may mark "
+        f"decimals or separate thousands: say so if it marks decimals (data.decimal = {mark!r}, --decimal), or write "
         "thousands without a separator; if the column is text, set data.types"
     )

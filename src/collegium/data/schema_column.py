@@ -64,8 +64,9 @@ class Column:
     known_from : int or None
         From how many public records mean, sd and shares are, so that they have an error of their own; None:
         from so many that it does not matter.
-    missing : bool
-        Whether a private row may lack the value.
+    missing : bool, default=True
+        Whether a private row may lack a readable value: then how many have one is asked along. False: each
+        has one, and one that has none counts as the middle of the bounds.
     bins : tuple of float
         Edges of the groups that numbers may be grouped by; each bin holds its lower edge, the last one
         both. Whole numbers of at most 50 values need none.
@@ -105,7 +106,7 @@ class Column:
     known_from: int | None = setting(
         None, "From how many public records mean, sd and shares are.", kind="whole number", least=1
     )
-    missing: bool = setting(False, "Whether a private row may lack the value.")
+    missing: bool = setting(True, "Whether a private row may lack a readable value.")
     bins: Sequence[float] = setting([], "Edges of groups.", items=("number",))
     written: str | None = setting(None, "An example of how numbers are written.", kind="text")
 
@@ -254,7 +255,7 @@ class Column:
             name: value
             for name, value in plain_values.items()
             if value is not None
-            and value is not False
+            and (name, value) != ("missing", True)
             and not (isinstance(value, list | dict) and not value)
         }
 

@@ -82,25 +82,24 @@ def _drafted(series: pd.Series, decimal: str | None) -> tuple[Column, str]:
     given = series.notna().to_numpy()
     if not given.any():
         return Column(IGNORED), "no public record has a value here: say what it may hold"
-    missing = not given.all()
     names = as_names(series[given])
     words = {str(name).strip().casefold() for name in set(names)}
     if words <= set(flag_words()) and len({flag_words()[word] for word in words}) == 2:
         places = [flag_words()[str(name).strip().casefold()] for name in names]
         mean = _short(float(np.mean(places)))
-        column = Column(FLAG, mean=mean, known_from=len(places), missing=missing)
+        column = Column(FLAG, mean=mean, known_from=len(places))
         return column, "yes or no; mean: the share of yes"
     written = _written(series, decimal)
     numbers = written.read(series.tolist()) if written else numbers_of(series, decimal or ".")
     if kind_of(series.dtype) != TEXT or are_numbers(numbers[given], names):
         finite = numbers[np.isfinite(numbers)]
         if finite.size:
-            column, note = _number(finite, missing or finite.size < len(numbers), written)
-            words = sorted(set(names[~np.isfinite(numbers[given])]))
-            if words:
-                note += f"\nmissing: so count {', '.join(map(shown, words))}, and what else is no number"
+            column, note = _number(finite, written)
+            unread = sorted(set(names[~np.isfinite(numbers[given])]))
+            if unread:
+                note += f"\nmissing: so count {', '.join(map(shown, unread))}, and what else is no number"
             return column, note
-    return _category(names, missing)
+    return _category(names)
 
 
 def _written(series: pd.Series, decimal: str | None) -> NumberFormat | None:
@@ -115,13 +114,11 @@ def _written(series: pd.Series, decimal: str | None) -> NumberFormat | None:
     return found if has_comma else None
 
 
-def _number(
-    numbers: NDArray[np.float64], missing: bool, written: NumberFormat | None
-) -> tuple[Column, str]:
+def _number(numbers: NDArray[np.float64], written: NumberFormat | None) -> tuple[Column, str]:
     low, high = float(numbers.min()), float(numbers.max())
     whole = bool((numbers == np.rint(numbers)).all()) and max(-low, high) < 2**53
     lower, upper = rounded_out(low, high)
-    known: dict[str, Any] = {"bounds": (lower, upper), "missing": missing}
+    known: dict[str, Any] = {"bounds": (lower, upper)}
     if written is not None:
         known["written"] = str(written)
     own = 1.0 if whole else _step_of(numbers)
@@ -148,7 +145,7 @@ def _number(
     return Column(WHOLE if whole else NUMBER, **known), note
 
 
-def _category(names: NDArray[np.object_], missing: bool) -> tuple[Column, str]:
+def _category(names: NDArray[np.object_]) -> tuple[Column, str]:
     counts = pd.Series(names, dtype=object).value_counts()
     if len(counts) > MOST_DRAFTED:
         note = f"{len(counts):,} different texts: list categories if you want to ask about them"
@@ -159,9 +156,7 @@ def _category(names: NDArray[np.object_], missing: bool) -> tuple[Column, str]:
         scale = 10**_DECIMALS
         shares = {name: int(counts[name]) * scale // len(names) / scale for name in categories}
     return (
-        Column(
-            CATEGORY, categories=categories, shares=shares, known_from=len(names), missing=missing
-        ),
+        Column(CATEGORY, categories=categories, shares=shares, known_from=len(names)),
         "all that occur in public records; anything else in a private row counts as missing",
     )
 

@@ -315,6 +315,9 @@ class Answering:
         else:
             found = [self._estimate(asked, cell, heard, features) for cell in noisy[0]]
             cells = table_of(found, self._index(asked, features))
+        read = None
+        if asked.kind == "mean" and asked.where.is_everybody and not asked.by:
+            read = estimates.readable(noisy[0][0], heard, features)
         groups = None
         if question.calibrated and len(features.keys) == 1:
             one_cell = [one[0] for one in noisy]
@@ -322,6 +325,12 @@ class Answering:
                 asked, self._prices(share), weighings, one_cell, features, cells
             )
         notes = self._notes(question, share)
+        if read is not None:
+            notes = (
+                f"{100 * read[0]:.1f} % (± {100 * read[1]:.1f}) of the rows have a readable "
+                f"{asked.columns[0]}; the answer is about these",
+                *notes,
+            )
         return self._finished(
             question, cells, weights, event, notes, matrix, groups, learning is not None
         )

@@ -61,7 +61,7 @@ class Answer:
     --------
     >>> from collegium import Schema, Statistics
     >>> people = pd.DataFrame({"age": [30, 40, 50, 60] * 500})
-    >>> schema = Schema({"age": {"kind": "whole", "bounds": [18, 90]}})
+    >>> schema = Schema({"age": {"kind": "whole", "bounds": [18, 90], "missing": False}})
     >>> budgets = [1.0] * 1000 + [2.0] * 1000
     >>> answer = Statistics(people, budgets, schema=schema, noise_seed=1).mean("age")
     >>> print(answer)

@@ -231,6 +231,18 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column) -> Esti
     return Estimate(estimate.value, estimate.noise, estimate.people, estimate.sample, *both)
 
 
+def readable(sums: Floats, heard: Heard, features: Features) -> tuple[float, float] | None:
+    """Tell, from the sums of a mean over everybody, what share of all rows had a value, and its error.
+
+    None where everybody is said to have one: then it is not counted.
+    """
+    if features.everybody:
+        return None
+    whole = heard.main * heard.total
+    share = float(sums[0] + sums[1]) / whole
+    return min(max(share, 0.0), 1.0), math.sqrt(2 * heard.noise) / whole
+
+
 def of_ratio(
     above: float, below: float, noise: tuple[float, float, float], people: float, squared: float
 ) -> tuple[float, float]:
