@@ -280,6 +280,7 @@ def _fit(argv: list[str]) -> int:
                 budgets=budgets,
                 X_public=public[columns],
                 ledger=ledger,
+                spend=1.0,
                 release_name=Path(released).name,
             )
     except CollegiumError as error:

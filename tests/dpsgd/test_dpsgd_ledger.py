@@ -37,7 +37,7 @@ def fit(ledger, model=None, chosen=slice(None), policy=POLICY, **given):
         given["X_public"] = X_PUBLIC
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return model.fit(X[chosen], Y[chosen], budgets=budgets, ledger=ledger, **given)
+        return model.fit(X[chosen], Y[chosen], budgets=budgets, ledger=ledger, spend=1.0, **given)
 
 
 def pate(**settings):
@@ -167,7 +167,9 @@ def test_a_ledger_that_cannot_be_written_keeps_what_was_reserved(ledger, monkeyp
         patch.setattr("collegium.ledger.ledger.Reservation.settle", refuse)
         budgets = POLICY.assign(LEVELS, owners=NAMES)
         with pytest.warns(LedgerWarning, match="keeps all that was reserved"):
-            model.fit(X, Y, budgets=budgets, ledger=ledger, on_step=lambda p: p.step == 2)
+            model.fit(
+                X, Y, budgets=budgets, ledger=ledger, spend=1.0, on_step=lambda p: p.step == 2
+            )
     assert model.steps_taken_ == 2 and hasattr(model, "model_")
     assert spent(ledger)["low"] > 2.9
 
@@ -175,7 +177,7 @@ def test_a_ledger_that_cannot_be_written_keeps_what_was_reserved(ledger, monkeyp
 def test_who_has_little_left_has_little_say_and_who_has_nothing_takes_no_part(ledger):
     some = np.arange(140)
     fit(ledger, chosen=some, on_step=lambda progress: progress.step == 5)
-    plan = classifier().plan(POLICY.assign(LEVELS, owners=NAMES), ledger=ledger)
+    plan = classifier().plan(POLICY.assign(LEVELS, owners=NAMES), ledger=ledger, spend=1.0)
     assert plan.groups["low"].clip > plan.groups["low, 5/10 left"].clip
     assert plan.groups["low, 5/10 left"].owners == 105
     model = fit(ledger)
@@ -242,19 +244,19 @@ def test_what_no_ledger_can_count_is_refused_before_anything_is_reserved(ledger)
         with pytest.raises(InputError, match=said):
             fit(ledger, model)
     with pytest.raises(CollegiumError, match=r"named|owners"):
-        classifier().fit(X, Y, budgets=POLICY.assign(LEVELS), ledger=ledger)
+        classifier().fit(X, Y, budgets=POLICY.assign(LEVELS), ledger=ledger, spend=1.0)
     assert not ledger.standings()
 
 
 def test_a_regressor_pays_in_the_same_way(ledger):
     y = X[:, 0]
     budgets = POLICY.assign(LEVELS, owners=NAMES)
-    cg.DPSGDRegressor(bounds=(-2, 4), steps=5).fit(X, y, budgets=budgets, ledger=ledger)
+    cg.DPSGDRegressor(bounds=(-2, 4), steps=5).fit(X, y, budgets=budgets, ledger=ledger, spend=1.0)
     assert 2.9 < spent(ledger)["low"] <= 3.0
 
 
 def test_costs_are_those_of_the_event(ledger):
-    plan = classifier().plan(POLICY.assign(LEVELS, owners=NAMES), ledger=ledger)
+    plan = classifier().plan(POLICY.assign(LEVELS, owners=NAMES), ledger=ledger, spend=1.0)
     costs = Cost.of_event(plan.event())
     for cost, (name, group) in zip(costs, plan.groups.items(), strict=True):
         mu = 10**0.5 * group.clip / plan.noise
@@ -274,11 +276,11 @@ def test_a_callback_that_fails_costs_what_was_drawn_and_not_the_rest(tmp_path, a
             raise ZeroDivisionError
 
     with pytest.raises(InputError, match="on_step must be a function"):
-        model.fit(X, y, budgets=budgets, ledger=ledger, on_step=5)
+        model.fit(X, y, budgets=budgets, ledger=ledger, spend=1.0, on_step=5)
     with pytest.raises(InputError, match="ledger must be a collegium"):
         model.fit(X, y, budgets=budgets, ledger="people.ledger")
     with pytest.raises(ZeroDivisionError):
-        model.fit(X, y, budgets=budgets, ledger=ledger, on_step=fails)
+        model.fit(X, y, budgets=budgets, ledger=ledger, spend=1.0, on_step=fails)
     left = ledger.left(budgets).share
     assert left == pytest.approx(1 - at / 6, abs=1e-6)
 
@@ -298,3 +300,27 @@ def test_bounds_of_targets_are_of_a_size_that_can_be_computed_with(bounds):
     for other in (y.astype("datetime64[s]"), y + 1j):
         with pytest.raises(InputError, match="one column of numbers"):
             cg.DPSGDRegressor(bounds=(0, 40)).fit(X, other, budgets=1.0)
+
+
+@pytest.mark.parametrize("make", [classifier, pate], ids=["direct", "PATE"])
+def test_a_fit_takes_half_of_what_is_left_unless_it_is_told_another_share(tmp_path, make):
+    """One fit took everything that people grant for all their life."""
+    budgets = POLICY.assign(LEVELS, owners=NAMES)
+    given = {"X_public": X_PUBLIC} if make is pate else {}
+    left = []
+    ledger = cg.Ledger.create(tmp_path / "people.ledger")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for spend in ({}, {}, {"spend": 0.1})[: 1 if make is pate else 3]:
+            make().fit(X, Y, budgets=budgets, ledger=ledger, **spend, **given)
+            left.append(float(ledger.left(budgets).share.min()))
+    if make is classifier:  # what is left counts in whole tenths: of .25, that is .2
+        assert left == pytest.approx([0.5, 0.25, 0.23], abs=1e-6)
+    assert 0.5 <= left[0] < 0.7
+    before = ledger.left(budgets).share.tolist()
+    for wrong in (0, 1.5, "half"):
+        with pytest.raises(InputError, match="spend"):
+            make().fit(X, Y, budgets=budgets, ledger=ledger, spend=wrong, **given)
+    with pytest.raises(InputError, match="spend is a share of what people have left"):
+        make().fit(X, Y, budgets=budgets, spend=0.5, **given)
+    assert ledger.left(budgets).share.tolist() == before

@@ -248,7 +248,13 @@ def test_an_estimator_takes_more_steps_and_a_ledger_is_charged_for_the_planned_o
         sampling=cg.Sampling(individual_filter=1.5), steps=4, classes=range(10)
     )
     model.fit(
-        X[:100], y[:100], budgets=budgets, X_public=X[1000:1200], ledger=ledger, on_step=told.append
+        X[:100],
+        y[:100],
+        budgets=budgets,
+        X_public=X[1000:1200],
+        ledger=ledger,
+        spend=1.0,
+        on_step=told.append,
     )
     assert model.steps_taken_ == 6
     assert [(step.step, step.steps) for step in told] == [(step, 6) for step in range(1, 7)]

@@ -343,7 +343,7 @@ def ledger(name: str, folder: Path) -> Entry:
         )
         model.fit(
             few[MEASURED], few["kind"], budgets=budgets.assign(few["level"], owners=few["who"]),
-            X_public=public_animals()[MEASURED], ledger=place,
+            X_public=public_animals()[MEASURED], ledger=place, spend=1.0,
         )  # fmt: skip
         plans.append(plan_of(model.plan_))
         told.append(spent_of(model.privacy_))

@@ -58,6 +58,7 @@ def fit(made, ledger, chosen=slice(None), name="a study"):
             budgets=budgets,
             X_public=X_PUBLIC,
             ledger=ledger,
+            spend=None if ledger is None else 1.0,
             release_name=name,
         )
 
@@ -140,7 +141,7 @@ def test_labels_that_were_paid_for_are_kept_where_the_ledger_cannot_be_reached(l
     monkeypatch.setattr(Ledger, "_settle", crash)
     budgets = POLICY.assign(LEVELS, owners=NAMES)
     with pytest.warns(LedgerWarning, match="keeps all that was reserved.* the network is gone"):
-        made = model().fit(X, Y, budgets=budgets, X_public=X_PUBLIC, ledger=ledger)
+        made = model().fit(X, Y, budgets=budgets, X_public=X_PUBLIC, ledger=ledger, spend=1.0)
     assert len(made.labels_) > 3
 
 
@@ -155,7 +156,7 @@ def test_who_has_less_left_weighs_less_and_who_has_nothing_takes_no_part(ledger)
     charge_first(ledger, slice(0, 200), {"high": 0.5, "low": 0.995})
     budgets = POLICY.assign(LEVELS, owners=NAMES)
     with pytest.warns(PrivacyWarning, match=r"150 of 400 people take no part"):
-        made = model().fit(X, Y, budgets=budgets, X_public=X_PUBLIC, ledger=ledger)
+        made = model().fit(X, Y, budgets=budgets, X_public=X_PUBLIC, ledger=ledger, spend=1.0)
     groups = made.plan_.groups
     fresh, used = groups["high"], groups["high, 5/10 left"]
     assert (fresh.owners, used.owners, groups["low"].owners) == (50, 50, 150)
@@ -283,7 +284,9 @@ def test_what_the_ledger_does_not_promise_is_refused(ledger):
     with pytest.raises(LedgerError, match="there or blanked"):
         fit(model(personalisation=Weighting(assignment="balanced")), ledger)
     with pytest.raises(InputError, match="these budgets have none"):
-        model().fit(X, Y, budgets=POLICY.assign(LEVELS), X_public=X_PUBLIC, ledger=ledger)
+        model().fit(
+            X, Y, budgets=POLICY.assign(LEVELS), X_public=X_PUBLIC, ledger=ledger, spend=1.0
+        )
     assert len(ledger.history()) == 1
 
 
@@ -292,4 +295,4 @@ def test_declared_sizes_are_refused_where_what_is_left_is_counted(ledger):
     charge_first(ledger, slice(0, 4), {"high": 0.1, "low": 0.0})
     budgets = POLICY.assign(LEVELS, owners=NAMES, sizes={"high": 100, "low": 300})
     with pytest.raises(InputError, match="sizes are declared, but with a ledger"):
-        model().fit(X, Y, budgets=budgets, X_public=X_PUBLIC, ledger=ledger)
+        model().fit(X, Y, budgets=budgets, X_public=X_PUBLIC, ledger=ledger, spend=1.0)

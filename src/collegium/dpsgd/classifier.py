@@ -40,7 +40,12 @@ from collegium.evaluation.quality import (
 from collegium.models.catalogue import build_model
 from collegium.models.classifiers import check_classifier
 from collegium.models.trial import one_line_about
-from collegium.runs.estimator_base import ClassifierFace, one_each, warn_of_quality
+from collegium.runs.estimator_base import (
+    ClassifierFace,
+    one_each,
+    share_to_spend,
+    warn_of_quality,
+)
 from collegium.runs.fit_inputs import NO_LIST, given_records
 from collegium.runs.records import Records
 from collegium.runs.views import SAME, View, fitted_view
@@ -215,6 +220,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         public_may_overlap: bool = False,
         scales_may_differ: bool = False,
         ledger: Ledger | None = None,
+        spend: float | None = None,
         release_name: str = "DPSGDClassifier.fit",
         on_step: OnStep | None = None,
     ) -> DPSGDClassifier:
@@ -243,6 +249,9 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             One account per person over all releases: who has less left has less say, who has nothing left
             takes no part, and all that may be spent is reserved before the first step. Needs named owners
             and a list of classes. Default: nobody remembers what was spent before.
+        spend : float, optional
+            Which share of what people have left in the ledger this fit may use: above 0, at most 1. Default:
+            half, since other releases are to follow; 1 leaves them nothing.
         release_name : str
             What the ledger calls this release, for people who read their account.
         on_step : callable, optional
@@ -262,6 +271,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             If nobody has anything left in the ledger.
         """
         self._forget()
+        share = share_to_spend(ledger, spend)
         check_truth("public_may_overlap", public_may_overlap)
         check_truth("scales_may_differ", scales_may_differ)
         check_goal(self.goal)
@@ -287,7 +297,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         )
         known = self._codes_of_public(y_public, given.records)
         self.classes_ = given.records.classes
-        run = self._learn(recipe, given, known, on_step, ledger, release_name)
+        run = self._learn(recipe, given, known, on_step, ledger, share, release_name)
         self._publish_better(run)
         self.quality_: Quality | None = self._verdict(given.records, known)
         if self.quality_ is not None and self.quality_.tone == "caution":

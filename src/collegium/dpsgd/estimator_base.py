@@ -38,9 +38,9 @@ from collegium.personalisation.bins import few_budgets
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.runs.estimator_base import (
     Face,
-    check_ledger,
     check_running,
     seed_of,
+    share_to_spend,
     tell_of_fits_before,
 )
 from collegium.runs.fit_inputs import FitInputs
@@ -76,6 +76,7 @@ class DPSGDEstimator(Face):
         *,
         n_records: int | None = None,
         ledger: Ledger | None = None,
+        spend: float | None = None,
     ) -> DPSGDPlan:
         """Plan a fit: what each group's budget buys. Looks at no record and spends nothing.
 
@@ -87,6 +88,8 @@ class DPSGDEstimator(Face):
             How many records there are, where everybody has the same budget; each counts as an owner.
         ledger : Ledger, optional
             Plan with what it has left of these budgets.
+        spend : float, optional
+            As for :meth:`fit`.
 
         Returns
         -------
@@ -98,14 +101,14 @@ class DPSGDEstimator(Face):
         InputError
             If settings or budgets cannot be used, or so many steps cannot be afforded.
         """
-        check_ledger(ledger)
+        share = share_to_spend(ledger, spend)
         granted = as_budgets(budgets, self.delta, n_records)
         granted = subset(granted, has_budget(granted, _silent))
         granted = split_by_level(granted, _silent).budgets
         recipe = DPSGDRecipe(self._descent(), noise_seed=self.noise_seed)
         if ledger is None:
             return planned(recipe.dpsgd, few_budgets(granted))
-        relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted)
+        relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted, share)
         allowed = spending.allowance.delta_0
         return planned(recipe.dpsgd, spending.budgets, relation, allowed)
 
@@ -163,13 +166,14 @@ class DPSGDEstimator(Face):
         y_public: NDArray[Any] | None,
         on_step: OnStep | None,
         ledger: Ledger | None,
+        share: float,
         release_name: str,
     ) -> DPSGDRun:
         """Descend, and remember what may be published.
 
+        ``share``: of what people have left in the ledger.
         ``y_public`` (n_public,): targets of public records, as the loss takes them; NaN where unknown.
         """
-        check_ledger(ledger)
         if on_step is not None and not callable(on_step):
             raise InputError(
                 f"on_step must be a function that is told of each step, got {shown(on_step)}"
@@ -180,7 +184,7 @@ class DPSGDEstimator(Face):
             if records.made_public is not None and len(records.made_public):
                 ledger.refuse_published(records.made_public)
             left = ledger.left(records.budgets)
-            relation, spending = _on_ledger(ledger, left, recipe, records.budgets)
+            relation, spending = _on_ledger(ledger, left, recipe, records.budgets, share)
             records = records.allowed(spending)
         memory, observer = _InProcess(), Lines(int(self.verbose))
         run = DPSGDRun(recipe, records, memory, observer, relation, _threads(self.n_jobs))
@@ -244,7 +248,7 @@ class DPSGDEstimator(Face):
 
 
 def _on_ledger(
-    ledger: Ledger, left: Balance, recipe: DPSGDRecipe, people: Budgets
+    ledger: Ledger, left: Balance, recipe: DPSGDRecipe, people: Budgets, share: float
 ) -> tuple[Neighbours, DPSGDSpending]:
     """Find out what a ledger allows."""
     from collegium.dpsgd.ledgered import (  # a database comes with it
@@ -254,7 +258,7 @@ def _on_ledger(
     )
 
     relation = relation_of(ledger, recipe.dpsgd)
-    allowance = allow(left, recipe.noise_seed, people)
+    allowance = allow(left, recipe.noise_seed, people).part(share)
     return relation, DPSGDSpending(people, allowance)
 
 

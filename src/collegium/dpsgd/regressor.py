@@ -22,7 +22,7 @@ from collegium.dpsgd.progress import OnStep
 from collegium.dpsgd.settings import DPSGDSettings, Sampling
 from collegium.errors import WHERE, InputError, RecordError, frames_to_user
 from collegium.index_alignment import refuse_other_order
-from collegium.runs.estimator_base import checked_weights, one_each
+from collegium.runs.estimator_base import checked_weights, one_each, share_to_spend
 from collegium.runs.fit_inputs import given_records
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         public_may_overlap: bool = False,
         scales_may_differ: bool = False,
         ledger: Ledger | None = None,
+        spend: float | None = None,
         release_name: str = "DPSGDRegressor.fit",
         on_step: OnStep | None = None,
     ) -> DPSGDRegressor:
@@ -131,7 +132,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
             Private records.
         y : array-like, shape (n_records,)
             Their targets.
-        budgets, X_public, public_may_overlap, scales_may_differ, ledger, release_name, on_step
+        budgets, X_public, public_may_overlap, scales_may_differ, ledger, spend, release_name, on_step
             As for :meth:`DPSGDClassifier.fit <collegium.DPSGDClassifier.fit>`.
         y_public : array-like, shape (n_public,), optional
             Targets of the public records; missing ones are allowed. The training starts at a model of those
@@ -149,6 +150,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
             If nobody has anything left in the ledger.
         """
         self._forget()
+        share = share_to_spend(ledger, spend)
         check_truth("public_may_overlap", public_may_overlap)
         check_truth("scales_may_differ", scales_may_differ)
         recipe = self._recipe(X_public)
@@ -172,7 +174,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
             )
             known = _scaled(known, low, high)
         recipe = replace(recipe, bounds=(low, high))
-        self._learn(recipe, given, known, on_step, ledger, release_name)
+        self._learn(recipe, given, known, on_step, ledger, share, release_name)
         return self
 
     def predict(self, X: Any) -> Floats:

@@ -57,8 +57,8 @@ from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Personalisation, as_personalisation
 from collegium.runs.estimator_base import (
     ClassifierFace,
-    check_ledger,
     one_each,
+    share_to_spend,
     tell_of_fits_before,
     warn_of_quality,
 )
@@ -293,6 +293,7 @@ class PATEClassifier(ClassifierFace):
         public_may_overlap: bool = False,
         scales_may_differ: bool = False,
         ledger: Ledger | None = None,
+        spend: float | None = None,
         release_name: str = "PATEClassifier.fit",
         keep_sensitive: bool = False,
     ) -> PATEClassifier:
@@ -324,6 +325,9 @@ class PATEClassifier(ClassifierFace):
             One account per person over all releases: who has less left weighs less, who has nothing left
             takes no part, and all that may be spent is reserved before the first query. Needs named owners,
             Gaussian noise and the worst-case guarantee. Default: nobody remembers what was spent before.
+        spend : float, optional
+            Which share of what people have left in the ledger this fit may use: above 0, at most 1. Default:
+            half, since other releases are to follow; 1 leaves them nothing.
         release_name : str, default="PATEClassifier.fit"
             What the ledger calls this release, for people who read their account.
         keep_sensitive : bool, default=False
@@ -350,7 +354,7 @@ class PATEClassifier(ClassifierFace):
         check_truth("public_may_overlap", public_may_overlap)
         check_truth("scales_may_differ", scales_may_differ)
         check_truth("keep_sensitive", keep_sensitive)
-        check_ledger(ledger)
+        share = share_to_spend(ledger, spend)
         if ledger is not None and self.classes is None:
             raise InputError(NO_LIST)
         if X_public is None:
@@ -390,7 +394,7 @@ class PATEClassifier(ClassifierFace):
             if records.made_public is not None and len(records.made_public):
                 ledger.refuse_published(records.made_public)
             left = ledger.left(people)
-            allowance = allow(left, recipe, records, people)
+            allowance = allow(left, recipe, records, people).part(share)
             spending = LedgeredRun(people, allowance)
             run = spending.plan(recipe, records, make)
             recipe, records = run.recipe, run.records

@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from collegium.checks import check_whole, exact_floats, is_whole, shown
+from collegium.checks import check_number, check_whole, exact_floats, is_whole, shown
 from collegium.data.column_types import ColumnTypes
 from collegium.data.tables import (
     as_records,
@@ -25,6 +25,7 @@ from collegium.distillation.goal import AUC
 from collegium.errors import InputError, StudentWarning, frames_to_user
 from collegium.evaluation.quality import Quality, beliefs_about, beside_the_list, measure_quality
 from collegium.index_alignment import refuse_other_order
+from collegium.ledger.limits import HALF
 from collegium.ledger.places import NONE, VARIABLE, is_unwanted
 from collegium.parameters import Searchable
 from collegium.runs.fit_inputs import FitInputs
@@ -237,8 +238,11 @@ def checked_weights(sample_weight: Any, n_records: int) -> NDArray[np.float64] |
     return weights
 
 
-def check_ledger(ledger: Any) -> None:
-    """Refuse what is no ledger: a path, say."""
+def share_to_spend(ledger: Any, spend: float | None) -> float:
+    """Say which share of what a ledger has left a fit takes; half, if nothing is said.
+
+    Raises InputError for what is no ledger (a path, say), and for a share of no ledger.
+    """
     if ledger is not None and not hasattr(ledger, "reserve"):
         raise InputError(
             f"ledger must be a collegium.Ledger, got {shown(ledger)}: open it with Ledger(url)"
@@ -249,6 +253,14 @@ def check_ledger(ledger: Any) -> None:
             "have left there, for good: search without the ledger (on public records, or with noise_seed, "
             "keeping what comes out to yourself), then fit once with it"
         )
+    if spend is None:
+        return HALF
+    if ledger is None:
+        raise InputError(
+            "spend is a share of what people have left in a ledger: give the ledger, or leave spend out"
+        )
+    check_number("spend", spend, above=0, most=1)
+    return float(spend)
 
 
 def _fits_often() -> bool:
