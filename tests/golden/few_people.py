@@ -18,16 +18,19 @@ SCHEMA = """
 [columns.age]
 kind = "whole"
 bounds = [18, 90]
+missing = false
 bins = [18, 40, 65, 90]
 [columns.income]
 kind = "number"
 bounds = [0, 1000]
+missing = false
 step = 10
 [columns.sex]
 kind = "category"
 categories = ["F", "M"]
 [columns.smokes]
 kind = "flag"
+missing = false
 """
 
 

@@ -37,6 +37,8 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   buys fewer answers than labels by themselves; DP-SGD on samples with a little more noise. Its budgets have
   the ε that was granted, at the δ that is left beside what the ledger keeps back (9.9e-6 of 1e-5; before,
   ε = 0.9993 of 1), and what is booked is said at that δ, too. ``takes_whole_budgets`` is gone.
+- A schema's numbers and flags count along how many values can be read, unless ``missing = false`` says that
+  all can, as the recorded schema does now; a schema that is shown says so.
 - What a budget means is said in the one sentence of consent pages and receipts (``right_of_100``), and no
   more by 5 wrong accusations in 100; the table of error rates is as it was.
 - Journals of votes have blocks of a tenth of what the budgets buy, at most 16 questions, and say that they
