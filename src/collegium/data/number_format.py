@@ -176,6 +176,6 @@ def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> 
     example = next(body for body in bodies if mark in body)
     raise UnclearDecimalError(
         f"column {column!r} of the public records holds {example!r}, whose {_MARKS[mark]} may mark "
-        f"decimals or separate thousands: if decimals, say so (data.decimal = {mark!r}, --decimal), or write "
-        "thousands without a separator; if the column is text, set data.types"
+        f"decimals or separate thousands: set data.decimal = {mark!r} (--decimal) if it marks decimals, or "
+        "write thousands without a separator; if the column is text, set data.types"
     )
