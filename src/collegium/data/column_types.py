@@ -24,7 +24,7 @@ from pandas.api.types import (
     is_numeric_dtype,
 )
 
-from collegium.data.number_format import NumberFormat, format_of
+from collegium.data.number_format import NumberFormat, UnclearDecimalError, format_of
 from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.names import as_names
 
@@ -40,6 +40,7 @@ TRUTH = {
     **dict.fromkeys(("False", "FALSE", "false"), 0.0),
 }
 _COMMA = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")
+_THOUSAND = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
 _THOUSANDS = re.compile(
     r"\s*[+-]?[1-9]\d{0,2}([,.'’ \u00a0\u202f])\d{3}(\1\d{3})*((?!\1)[,.]\d+)?\s*"
 )
@@ -236,7 +237,7 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
     }
     try:
         decimal = _decimal_of(numbers.where(pd.DataFrame(readable, index=X.index)), {})
-    except InputError:
+    except UnclearDecimalError:
         decimal = inputs.get("decimal", ".")
         if decimal == ".":
             raise InputError(
@@ -415,6 +416,8 @@ def _decimal_of(X_public: pd.DataFrame, declared: Mapping[str, str]) -> str:
         commas = cells[cells.str.contains(",", regex=False)]
         if not len(commas) or not cells.map(lambda cell: bool(_COMMA.fullmatch(cell))).all():
             continue
+        if commas.map(lambda cell: bool(_THOUSAND.fullmatch(cell))).all():
+            raise UnclearDecimalError(f"column {name!r}: a comma may mark decimals or thousands")
         return ","
     return "."
 
