@@ -685,3 +685,11 @@ def test_arrays_of_other_shapes_and_columns_of_arrays_are_refused(refused, plan_
     assert "must be one column" in plan_refuses(*given, "q.npy", "--labels", "q.npy")
     flat = ("--from", "labels.npy", "--public", "m.npy", *given[2:4])
     assert "records × features" in plan_refuses(*flat, *labelled)
+
+
+def test_a_table_where_the_studys_file_belongs_names_the_option(collegium, tmp_path):
+    table = tmp_path / "people.csv"
+    table.write_text("age\n7\n", encoding="utf-8")
+    code, _, errors = collegium("init", table)
+    assert code == 2 and f"collegium init --from {table} --public FILE" in errors
+    assert table.read_text("utf-8") == "age\n7\n"

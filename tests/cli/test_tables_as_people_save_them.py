@@ -253,14 +253,30 @@ def test_a_private_cell_that_is_no_number_is_told_and_missing_even_without_prepr
     assert b"secret" not in released and b"something else there" not in released
 
 
+def test_a_word_for_a_missing_number_leaves_a_column_a_number_and_is_named(study, collegium):
+    def gap(files):
+        files["public"][5]["age"] = files["private"][7]["age"] = "k.A."
+
+    code, output, errors = collegium("plan", study(change=gap))
+    assert code == 0 and "'age'" not in errors
+    assert "Missing: 'k.A.' in age" in " ".join(output.split())
+    records = plan_study(read_config(study(change=gap)), on_ledger=False).plan.run.records
+    others = [float(row["age"]) for number, row in enumerate(people(60, 1)) if number != 5]
+    assert records.X["age"][7] == records.X_public["age"][5] == np.median(others)
+    assert records.X["age"].drop(7).tolist() == [
+        float(row["age"]) for number, row in enumerate(people(120, 0)) if number != 7
+    ]
+
+
 def test_a_public_column_that_is_almost_numbers_is_told_with_the_key(study, collegium):
     def gap(files):
-        files["public"][5]["age"] = "n/a"
+        for row in files["public"][:20]:
+            row["age"] = "n/a"
 
     code, _, errors = collegium("plan", study(change=gap))
     assert code == 0
     assert (
-        "1 of 60 public values are not numbers, the first of them 'n/a' in record 6 (row 7"
+        "20 of 60 public values are not numbers, the first of them 'n/a' in record 1 (row 2"
         in errors
     )
     assert 'data.types = { age = "number" }' in errors

@@ -135,6 +135,11 @@ def init(
     beside = {PRIVATE: labels, PUBLIC: public_labels, TEST: test_labels}
     found = {role: file for role, file in beside.items() if file is not None}
     if private is None:
+        if path.is_file() and path.suffix.lower() != ".toml":
+            raise InputError(
+                f"{path} would be the study's file, but holds something else: for a study about it, say "
+                f"collegium init --from {_quoted(path)} --public FILE"
+            )
         if given != Answers() or any((public, test, found, privacy_file, separator)):
             raise InputError(
                 "some options describe private records, but none are given: add --from FILE"

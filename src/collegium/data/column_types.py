@@ -24,7 +24,12 @@ from pandas.api.types import (
     is_numeric_dtype,
 )
 
-from collegium.data.number_format import NumberFormat, UnclearDecimalError, format_of
+from collegium.data.number_format import (
+    NumberFormat,
+    UnclearDecimalError,
+    are_numbers,
+    format_of,
+)
 from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.names import as_names
 
@@ -55,6 +60,7 @@ class ColumnTypes:
     ``floats``: in which type the numbers of a column are kept, by column.
     ``decimal``: what stands before the decimals of numbers that are text; "," or ".".
     ``formats``: how numbers with separated thousands or a unit are written, by column.
+    ``words``: what stands for a missing number in public records, such as "n/a", by column.
     ``unlike_numbers``: text columns in which no public record has a number.
     ``typed``: text columns in which public records hold numbers as well, which were no text.
     ``medians``: what stands in for a private record's missing number, by column; see
@@ -68,6 +74,7 @@ class ColumnTypes:
     medians: Mapping[str, float] = field(default_factory=dict)
     typed: frozenset[str] = frozenset()
     formats: Mapping[str, NumberFormat] = field(default_factory=dict)
+    words: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -99,6 +106,7 @@ class ColumnTypes:
         floats: dict[str, Any] = {}
         unlike: list[str] = []
         typed: list[str] = []
+        words: dict[str, frozenset[str]] = {}
         for name in X_public.columns:
             column = X_public[name]
             kind = declared.get(name) or _kind_of_cells(column)
@@ -107,10 +115,12 @@ class ColumnTypes:
                 _refuse_thousands(column, decimal)
             if kind == TEXT:
                 given = column.notna().to_numpy()
-                are = np.isfinite(_read(column, decimal, formats.get(name))[given])
+                numbers = _read(column, decimal, formats.get(name))[given]
+                are, cells = np.isfinite(numbers), as_names(column[given])
                 mixed = characters and name not in declared and are.mean() > 0.5
-                if mixed and are.all():
+                if mixed and are_numbers(numbers, cells):
                     kind = NUMBER
+                    words[name] = frozenset(cells[~are])
                 elif mixed:
                     _tell_of_mixture(column[given], are)
                 elif name not in declared:
@@ -125,19 +135,29 @@ class ColumnTypes:
             if kind == NUMBER:
                 floats[name] = _float_of(column.dtype)
         return cls(
-            kinds, floats, decimal, frozenset(unlike), typed=frozenset(typed), formats=formats
+            kinds,
+            floats,
+            decimal,
+            frozenset(unlike),
+            typed=frozenset(typed),
+            formats=formats,
+            words={name: those for name, those in words.items() if those},
         )
 
     def with_medians(self, X_public: pd.DataFrame) -> ColumnTypes:
         """Let the public median stand in where a private record lacks a number and no public one does.
 
         For models that see records as they are: a gap that public records never have is one that the
-        model was never tried with.
+        model was never tried with. Where a word stands for missing numbers, it is filled in everywhere.
 
         ``X_public``: of these types already.
         """
-        complete = [name for name in self.floats if np.isfinite(X_public[name].to_numpy()).all()]
-        medians = {name: float(np.median(X_public[name].to_numpy())) for name in complete}
+        medians = {}
+        for name in self.floats:
+            numbers = X_public[name].to_numpy()
+            given = numbers[np.isfinite(numbers)]
+            if len(given) == len(numbers) or name in self.words:
+                medians[name] = float(np.median(given))
         return replace(self, medians=medians)
 
     def reading(self) -> dict[str, Any]:
@@ -145,6 +165,8 @@ class ColumnTypes:
         said: dict[str, Any] = {"decimal": self.decimal} if self.decimal != "." else {}
         if self.formats:
             said["written"] = {name: str(one) for name, one in self.formats.items()}
+        if self.words:
+            said["missing"] = {name: sorted(those) for name, those in self.words.items()}
         return {**said, **({"medians": dict(self.medians)} if self.medians else {})}
 
     def applied(self, X: pd.DataFrame, name: str = "private", tell: bool = True) -> pd.DataFrame:
@@ -176,13 +198,14 @@ class ColumnTypes:
         numbers = _read(values, self.decimal, self.formats.get(column))
         if name == "private":
             numbers[np.isinf(numbers)] = np.nan
-        wrong = np.flatnonzero(np.isnan(numbers) & values.notna().to_numpy())
+        expected = values.isna() | values.isin(list(self.words.get(column, ())))
+        wrong = np.flatnonzero(np.isnan(numbers) & ~expected.to_numpy(bool))
         if tell and wrong.size:
             if 2 * wrong.size > int(values.notna().sum()):
                 raise _other_kind(column, NUMBER, name, TEXT)
             _tell_of_gaps(column, name, wrong.size, _row(values, wrong[0]))
         median = self.medians.get(column)
-        if name == "private" and median is not None:
+        if median is not None and (name == "private" or column in self.words):
             numbers[np.isnan(numbers)] = median
         return np.asarray(numbers.astype(self.floats[column]))
 
@@ -245,7 +268,8 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
                 "write decimals with a point, and thousands without a separator"
             ) from None
     types = ColumnTypes.of(X[list(declared)], declared=declared, decimal=decimal)
-    types = replace(types, formats=written)
+    missing = {name: frozenset(words) for name, words in inputs.get("missing", {}).items()}
+    types = replace(types, formats=written, words=missing)
     return X.assign(**types.applied(X[list(declared)], "new"))
 
 

@@ -41,7 +41,12 @@ def records_shown(data: StudyData, more: str = "") -> list[Block]:
     for name, kind in columns_of(data).items():
         by_kind.setdefault(kind, []).append(name)
     read = "; ".join(f"as {kind}: {listed(names)}" for kind, names in by_kind.items())
-    return [Paragraph(counted), *([Paragraph(f"Read {read}.")] if read else [])]
+    words = "; ".join(
+        f"{listed([repr(word) for word in those])} in {name}"
+        for name, those in data.reading.get("missing", {}).items()
+    )
+    missing = f" Missing: {words} (text: data.types)." if words else ""
+    return [Paragraph(counted), *([Paragraph(f"Read {read}.{missing}")] if read else [])]
 
 
 def columns_of(data: StudyData) -> dict[str, str]:
