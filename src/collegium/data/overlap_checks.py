@@ -129,7 +129,7 @@ def _units(X: Any, numeric: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDA
         unit = np.asarray(sizes.sum(axis=0)).ravel() / np.maximum(1, sizes.getnnz(axis=0))
     else:
         some = take_rows(X, slice(None, None, max(1, len(X) // _ROWS_OF_SCALE)))
-        values = _values(some, numeric)
+        values = np.array(_values(some, numeric))  # arrays that were given may be read-only
         values[~np.isfinite(values)] = np.nan
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets
 from collegium.checks import check_truth
 from collegium.data.class_shares import as_class_shares
-from collegium.data.record_kinds import kind_of_records
+from collegium.data.record_kinds import has_more_than_numbers, kind_of_records
 from collegium.data.tables import (
     as_records,
     encode_classes,
@@ -39,6 +40,7 @@ from collegium.evaluation.quality import (
     judge_by_answers,
 )
 from collegium.index_alignment import refuse_other_order
+from collegium.models.preprocessing import TabularEncoder
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
 from collegium.pate.classifier_settings import (
     check_settings,
@@ -375,6 +377,8 @@ class PATEClassifier(ClassifierFace):
         self.recipe_ = self._by_rule(records)
         if self.recipe_ is not None:
             recipe = chosen_recipe(recipe, self.recipe_)
+        elif self._has_default_models() and has_more_than_numbers(records.X_public):
+            recipe = replace(recipe, preprocessing=TabularEncoder("onehot"))
         memory = _InProcess(bool(keep_sensitive))
 
         make = partial(
@@ -457,6 +461,10 @@ class PATEClassifier(ClassifierFace):
         if self.quality_.tone == "caution":
             warn_of_quality(self.quality_)
         return self
+
+    def _has_default_models(self) -> bool:
+        """Tell whether nothing was said of how teachers and student take records."""
+        return self.teacher is None and self.student is None and self.preprocessing is None
 
     def _by_rule(self, records: Records) -> VoteChoice | None:
         """Choose what public numbers decide; None where something was given."""

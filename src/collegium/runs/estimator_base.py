@@ -16,11 +16,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from collegium.checks import check_number, check_whole, exact_floats, is_whole, shown
+from collegium.checks import check_number, check_whole, exact_floats, is_whole, listed, shown
 from collegium.data.column_types import ColumnTypes
-from collegium.data.tables import (
-    as_records,
-)
+from collegium.data.tables import as_records
 from collegium.distillation.goal import AUC
 from collegium.errors import InputError, StudentWarning, frames_to_user
 from collegium.evaluation.quality import Quality, beliefs_about, beside_the_list, measure_quality
@@ -79,22 +77,31 @@ class Face(BaseEstimator):  # type: ignore[misc]
         """Take new records with the columns and types of those that were given to fit."""
         check_is_fitted(self, self._fitted)
         records = as_records(X, "new")
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and hasattr(records, "columns"):
+            records = _in_order(records, names)
         if records.shape[1] != self.n_features_in_:
             raise InputError(
                 f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and hasattr(records, "columns"):
-            if set(names) != set(records.columns):
-                raise InputError(
-                    "the feature names should match those that were passed during fit: expected "
-                    f"{', '.join(map(str, names))}"
-                )
-            records = records[list(names)]
-            if self._column_types is not None:
-                records = self._column_types.applied(records, "new", tell=False)
+        if names is None and hasattr(records, "columns"):
+            self._tell_of_names("X has feature names, but {} was fitted without feature names")
+            records = records.to_numpy()
+        elif names is not None and not hasattr(records, "columns"):
+            self._tell_of_names(
+                "X does not have valid feature names, but {} was fitted with feature names: its columns are "
+                "taken in the order of those of fit"
+            )
+            if isinstance(records, np.ndarray):
+                records = pd.DataFrame(records, columns=list(names))
+        if self._column_types is not None and hasattr(records, "columns"):
+            records = self._column_types.applied(records, "new", tell=False)
         return records
+
+    def _tell_of_names(self, line: str) -> None:
+        """Warn as scikit-learn does, and in its class of warnings."""
+        warnings.warn(line.format(type(self).__name__), UserWarning, stacklevel=frames_to_user())
 
     def _forget(self) -> None:
         """Drop what an earlier fit learnt: a refit that fails must leave no model of other data."""
@@ -102,6 +109,19 @@ class Face(BaseEstimator):  # type: ignore[misc]
             name for name in vars(self) if name.endswith("_") and not name.startswith("_")
         ]:
             delattr(self, name)
+
+
+def _in_order(table: pd.DataFrame, names: NDArray[Any]) -> pd.DataFrame:
+    """Bring the columns of a table into the order of the fit; refuse a table that has others."""
+    lacking = [name for name in names if name not in table.columns]
+    unseen = [name for name in table.columns if name not in set(names)]
+    if lacking or unseen:
+        what = [f"lacks {listed(lacking)}"] * bool(lacking)
+        what += [f"also has {listed(unseen)}"] * bool(unseen)
+        raise InputError(
+            f"the feature names should match those that were passed during fit: X {' and '.join(what)}"
+        )
+    return table[list(names)]
 
 
 class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]

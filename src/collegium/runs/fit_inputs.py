@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import NOTHING, Budget, Budgets, as_budgets
 from collegium.data.column_types import ColumnTypes
+from collegium.data.frames import as_pandas
 from collegium.data.overlap_checks import refuse_other_scale, refuse_overlap
 from collegium.data.people import ask_about_people
 from collegium.data.tables import (
@@ -71,6 +72,7 @@ def given_records(
     ``private_classes``: whether the list is read off the private labels.
     ``learner``: what learns from public records, in words.
     """
+    X = as_pandas(X)
     refuse_other_order(private_records=X, labels=y, budgets=budgets)
     granted = as_budgets(budgets, delta, count_records(X))
     X, y, granted = _granting(X, y, granted)
