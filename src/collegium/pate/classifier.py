@@ -57,6 +57,7 @@ from collegium.pate.teacher_effects import sensitive_teacher_effects
 from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Personalisation, as_personalisation
+from collegium.runs.callers import with_what_called
 from collegium.runs.estimator_base import (
     ClassifierFace,
     one_each,
@@ -220,11 +221,12 @@ class PATEClassifier(ClassifierFace):
     Preprocessing belongs into ``teacher`` or ``preprocessing``: ``PATEClassifier(preprocessing=
     StandardScaler())`` fits the scaler on the public records and applies it to all. The earlier steps of a
     scikit-learn ``Pipeline`` around a ``PATEClassifier``, as in ``make_pipeline(StandardScaler(),
-    PATEClassifier())``, are fitted on all private records together, which no account covers, and are not
-    applied to ``X_public``: where that gives both another scale, ``fit`` refuses them. Searching
+    PATEClassifier())``, would be fitted to all private records together, which no account covers: ``fit``
+    refuses them, unless they learn nothing (:mod:`collegium.runs.callers`). Searching
     parameters with ``GridSearchCV`` on private records is not accounted for, either: each fit is a release
     of its own (of a second one on most of the same records, in one process, a
-    :class:`~collegium.PrivacyWarning` tells, unless ``noise_seed`` is set; with a ``ledger`` it is refused).
+    :class:`~collegium.PrivacyWarning` tells, unless ``noise_seed`` is set; with a ``ledger`` it is refused),
+    and so are scores of private records that were held out, as ``privacy_`` then says.
     It also cuts whatever has as many rows as ``X``: give it an ``X_public`` of another length.
 
     Examples
@@ -428,7 +430,7 @@ class PATEClassifier(ClassifierFace):
             released = run.release(votes)
             if entry is not None:
                 entry.settle(released, run.arrangement.neighbours)
-        self.privacy_: PrivacyStatement = released.privacy
+        self.privacy_: PrivacyStatement = with_what_called(released.privacy)
         if released.histograms is not None:
             self.histograms_ = released.histograms
         self.labelled_indices_ = released.labels.queries

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import replace
-from types import FrameType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,17 +19,23 @@ from collegium.data.column_types import ColumnTypes
 from collegium.data.tables import as_records
 from collegium.distillation.goal import AUC
 from collegium.errors import InputError, StudentWarning, frames_to_user
-from collegium.evaluation.quality import Quality, beliefs_about, beside_the_list, measure_quality
+from collegium.evaluation.quality import (
+    HELD_OUT,
+    TEST,
+    Quality,
+    beliefs_about,
+    beside_the_list,
+    measure_quality,
+)
 from collegium.index_alignment import refuse_other_order
 from collegium.ledger.limits import HALF
 from collegium.ledger.places import NONE, VARIABLE, is_unwanted
 from collegium.parameters import Searchable
+from collegium.runs.callers import fits_often, tell_of_held_out
 from collegium.runs.fit_inputs import FitInputs
 from collegium.runs.records import Records
 from collegium.runs.repeated_fits import anything_before, fits_before, hashes_of, note_fit
 from collegium.runs.user_warnings import Warner
-
-_FIT_OFTEN = ("sklearn.model_selection", "sklearn.calibration")
 
 
 class Face(BaseEstimator):  # type: ignore[misc]
@@ -183,7 +187,8 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
             )
         self._tell_of_other_classes(y)
         beliefs = beliefs_about(model, prepared, self.classes_) if self.goal == AUC else None
-        found = measure_quality(self.classes_, y, predicted, beliefs, goal=self.goal)
+        measured_on = HELD_OUT if tell_of_held_out() else TEST
+        found = measure_quality(self.classes_, y, predicted, beliefs, measured_on, self.goal)
         if found is not None and found.tone == "caution":
             warn_of_quality(self._worded(found))
         return float(accuracy_score(y, predicted, sample_weight=weights))
@@ -267,7 +272,7 @@ def share_to_spend(ledger: Any, spend: float | None) -> float:
         raise InputError(
             f"ledger must be a collegium.Ledger, got {shown(ledger)}: open it with Ledger(url)"
         )
-    if ledger is not None and _fits_often():
+    if ledger is not None and fits_often():
         raise InputError(
             "a search or cross-validation fits many times, and every fit with a ledger spends what people "
             "have left there, for good: search without the ledger (on public records, or with noise_seed, "
@@ -281,16 +286,6 @@ def share_to_spend(ledger: Any, spend: float | None) -> float:
         )
     check_number("spend", spend, above=0, most=1)
     return float(spend)
-
-
-def _fits_often() -> bool:
-    """Tell whether the fit that is going on was asked for by something that asks for many."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith(_FIT_OFTEN):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def tell_of_fits_before(records: Records, without_ledger: bool) -> None:
