@@ -201,8 +201,12 @@ def test_one_column_in_another_unit_is_refused_and_named(factor):
 def test_a_pipeline_around_the_classifier_is_refused():
     X, y = load_digits(return_X_y=True)
     model = make_pipeline(StandardScaler(), PATEClassifier(n_teachers=10, noise_seed=0))
-    with pytest.raises(InputError, match="earlier step of a Pipeline"):
+    with pytest.raises(
+        InputError, match="StandardScaler in this Pipeline is fitted to all private"
+    ):
         model.fit(X[:900], y[:900], pateclassifier__budgets=8.0, pateclassifier__X_public=X[900:])
+    with pytest.raises(InputError, match="earlier step of a Pipeline"):  # that was run by hand
+        model[-1].fit(model[0].fit_transform(X[:900]), y[:900], budgets=8.0, X_public=X[900:])
 
 
 def test_what_was_allowed_in_python_is_said_in_the_statement():

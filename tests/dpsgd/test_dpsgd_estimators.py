@@ -180,7 +180,9 @@ def test_columns_go_by_name_and_by_what_public_records_show():
         model.predict(private.rename(columns={"a": "z"}))
     with pytest.raises(InputError, match="other columns"):
         classifier().fit(private, Y[PUBLIC:], budgets=budgets, X_public=public.drop(columns="a"))
-    with pytest.raises(InputError, match=r"type object.*TabularEncoder"):  # nothing fitted: no text
+    with pytest.raises(
+        InputError, match=r"column kind .* give X_public"
+    ):  # nothing read off private ones
         classifier().fit(private, Y[PUBLIC:], budgets=budgets)
     numbers_alone = private.drop(columns="kind").astype({"a": "Int64", "b": bool})
     numbers_alone.loc[PUBLIC, "a"] = pd.NA
@@ -422,7 +424,7 @@ def test_progress_is_written_with_the_time_left(capsys):
         ({}, {"y": np.full(N, 77)}, "not among the classes"),
         ({}, {"y": Y[:-1]}, "300 private records, but 299 labels"),
         ({}, {"budgets": cg.Budgets.from_epsilons([1.0, 2.0])}, "but 2 budgets"),
-        ({}, {"X": X.astype(str)}, "give a table of numbers"),
+        ({}, {"X": X.astype(str)}, "give an array of numbers"),
         ({}, {"X": X.reshape(N, 8, 8)}, "flatten images"),
         ({}, {"X_public": X_PUBLIC[:, :9]}, "give both the same features"),
         ({}, {"X_public": X[:PUBLIC]}, "public_may_overlap"),

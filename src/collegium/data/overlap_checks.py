@@ -129,7 +129,7 @@ def _units(X: Any, numeric: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDA
         unit = np.asarray(sizes.sum(axis=0)).ravel() / np.maximum(1, sizes.getnnz(axis=0))
     else:
         some = take_rows(X, slice(None, None, max(1, len(X) // _ROWS_OF_SCALE)))
-        values = _values(some, numeric)
+        values = np.array(_values(some, numeric))  # arrays that were given may be read-only
         values[~np.isfinite(values)] = np.nan
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
@@ -288,12 +288,29 @@ def refuse_other_scale(X: Any, X_public: Any, key: str = "scales_may_differ=True
             f"convert one of them, or allow it with {key}"
         )
     if centred:
-        warnings.warn(
-            "every numeric feature has mean 0 in the private records, so they were probably scaled by "
-            f"numbers computed from all of them, which no budget pays for. {_RIGHT_WAY}",
-            PrivacyWarning,
-            stacklevel=3,
+        _tell_of_centred(_RIGHT_WAY)
+
+
+def tell_of_private_scale(X: Any) -> None:
+    """Warn of private records that were scaled by numbers taken from all of them, where none are public.
+
+    On the operator's screen alone: whether it is said follows from private records, and decides on nothing.
+    """
+    numbers = _numbers(X)
+    if numbers is not None and len(numbers) >= _LEAST_ROWS and _is_centred(numbers):
+        _tell_of_centred(
+            "Give them unscaled, or divided by numbers that are known without them; with public records "
+            "(X_public), a scaler as `preprocessing` is fitted to these"
         )
+
+
+def _tell_of_centred(way: str) -> None:
+    warnings.warn(
+        "every numeric feature has mean 0 in the private records, so they were probably scaled by "
+        f"numbers computed from all of them, which no budget pays for. {way}",
+        PrivacyWarning,
+        stacklevel=4,
+    )
 
 
 def _off_scale(mine: NDArray[np.float64], theirs: NDArray[np.float64]) -> tuple[int, int]:
@@ -361,7 +378,7 @@ def _numbers(X: Any) -> NDArray[Any] | None:
     if hasattr(X, "tocsr"):
         return None
     if isinstance(X, pd.DataFrame):
-        X = np.asarray(X.select_dtypes("number"), dtype=np.float64)
+        X = X.select_dtypes("number").to_numpy(np.float64, na_value=np.nan)
     elif X.dtype.kind not in "biuf":
         return None
     numbers = np.asarray(X).reshape(len(X), -1)

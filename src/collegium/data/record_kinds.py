@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 IMAGES, TABLE, ROWS = "images", "table", "rows"
 _ALIKE = 0.25
@@ -28,6 +29,22 @@ def kind_of_records(X_public: Any) -> str:
     if len(X_public.shape) > 2 or _are_flat_images(X_public):
         return IMAGES
     return ROWS
+
+
+def has_more_than_numbers(X_public: Any) -> bool:
+    """Tell whether a table has columns that are no numbers, or lacks some values.
+
+    Examples
+    --------
+    >>> has_more_than_numbers(pd.DataFrame({"age": [3, 4]}))
+    False
+    >>> has_more_than_numbers(pd.DataFrame({"age": [3, None]}))
+    True
+    """
+    return isinstance(X_public, pd.DataFrame) and not all(
+        is_numeric_dtype(X_public[name].dtype) and X_public[name].notna().all()
+        for name in X_public.columns
+    )
 
 
 def _are_flat_images(X: Any) -> bool:

@@ -26,6 +26,7 @@ from collegium.data.column_types import (
     numbers_of,
     typed_cells,
 )
+from collegium.data.frames import as_arrow
 from collegium.data.number_format import NumberFormat
 from collegium.data.schema_column import CATEGORY, FLAG, WHOLE, Column, flag_words
 from collegium.errors import InputError
@@ -41,7 +42,7 @@ def n_rows(frame: Any) -> int:
     for name in ("num_rows", "height"):
         if hasattr(frame, name):
             return int(getattr(frame, name))
-    return int(_as_arrow(frame).num_rows)
+    return int(as_arrow(frame).num_rows)
 
 
 def series_of(frame: Any, name: str) -> pd.Series:
@@ -55,7 +56,7 @@ def series_of(frame: Any, name: str) -> pd.Series:
         if name not in frame.columns:
             raise _lacks(name, [str(column) for column in frame.columns])
         return frame[name]
-    table = _as_arrow(frame)
+    table = as_arrow(frame)
     if name not in table.column_names:
         raise _lacks(name, table.column_names)
     return table.column(name).to_pandas()
@@ -69,7 +70,7 @@ def take_frame_rows(frame: Any, rows: NDArray[np.intp]) -> Any:
         return frame.iloc[rows]
     import pyarrow as pa
 
-    table = _as_arrow(frame)
+    table = as_arrow(frame)
     for place, name in enumerate(
         table.column_names
     ):  # pyarrow takes no rows of Polars' text and bytes
@@ -198,20 +199,6 @@ def _text_or_number(cell: Any) -> Any:
     except (ValueError, OverflowError):  # half a letter, no number at all, or too large a one
         return None
     return cell
-
-
-def _as_arrow(frame: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(frame, pa.Table):
-        return frame
-    if hasattr(frame, "__arrow_c_stream__"):
-        return pa.table(frame)
-    if hasattr(frame, "__arrow_c_array__"):
-        return pa.Table.from_batches([pa.record_batch(frame)])
-    raise InputError(
-        f"a table is needed (pandas, Polars or Arrow), got {shown(type(frame).__name__)}: give a DataFrame"
-    )
 
 
 def _lacks(name: str, columns: list[str]) -> InputError:

@@ -14,6 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from collegium.checks import listed
 from collegium.data.column_types import ColumnTypes, in_words
+from collegium.data.frames import as_pandas
 from collegium.data.headers import has_header
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 
@@ -23,9 +24,10 @@ MOST_CLASSES = 10_000
 
 
 def as_records(X: Any, name: str) -> Any:
-    """Take a DataFrame as it is, and anything else as an array of at least two dimensions."""
+    """Take a table as a DataFrame, and anything else as an array of at least two dimensions."""
     if X is None:
         raise InputError(f"{name} records are missing: pass an array or a DataFrame")
+    X = as_pandas(X)
     try:
         records = X if isinstance(X, pd.DataFrame) or hasattr(X, "tocsr") else np.asarray(X)
     except ValueError:
@@ -55,8 +57,12 @@ def as_records(X: Any, name: str) -> Any:
                 "numbers: save the table with index=False, or leave the column out (in a study: data.exclude "
                 f"= [{str(unnamed[0])!r}])"
             )
-    if hasattr(records, "tocsr"):
-        return records.tocsr()
+    if sparse.issparse(records):
+        if len(records.shape) != 2:
+            raise InputError(
+                f"{name} records are a sparse array of shape {records.shape}: give a table"
+            )
+        return sparse.csr_matrix(records)  # one interface, whether a matrix or an array was given
     return records
 
 

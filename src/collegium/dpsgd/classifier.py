@@ -153,9 +153,14 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     -----
     Missing values, and what is no number, count as 0 once records are preprocessed. Each fit is a release of
     its own. A search (``GridSearchCV``) or cross-validation on private records makes many: each spends the
-    budgets anew, which is warned of where noise is private, and no statement adds up. With a ``ledger`` it is
+    budgets anew, which is warned of where noise is private, and no statement adds up, nor covers scores of
+    records that were held out, as ``privacy_`` then says. With a ``ledger`` it is
     refused, since the first fit would spend what all of them need: search without one on public records, or
     with ``noise_seed`` where nothing gets out, and fit once with the ledger.
+
+    Steps before it in a scikit-learn ``Pipeline``, such as a ``StandardScaler``, would be fitted to all private
+    records, which no account covers: they are refused, unless they learn nothing, such as a ``Normalizer``
+    (:mod:`collegium.runs.callers`). The scaler belongs into ``preprocessing``, with public records.
 
     Examples
     --------

@@ -36,6 +36,7 @@ from collegium.models.catalogue import build_preprocessing
 from collegium.parameters import settings_of
 from collegium.personalisation.bins import few_budgets
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
+from collegium.runs.callers import with_what_called
 from collegium.runs.estimator_base import (
     Face,
     check_running,
@@ -227,7 +228,7 @@ class DPSGDEstimator(Face):
             if entry is not None:
                 entry.settle(learnt.account)
         _warn(steadiness.complaint(run.learning_rate))
-        self.privacy_: PrivacyStatement = learnt.privacy
+        self.privacy_: PrivacyStatement = with_what_called(learnt.privacy)
         self.steps_taken_: int = learnt.account.steps
         self.noise_ = noise_of(recipe.dpsgd, run.plan, run.learning_rate)
         self.model_ = published(learnt.state)

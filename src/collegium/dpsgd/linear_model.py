@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from collegium.checks import listed
 from collegium.data.tables import take_rows
 from collegium.dpsgd.linear_sums import CONSTANT, to_features
 from collegium.errors import InputError
@@ -27,15 +28,22 @@ def as_rows(seen: Any, what: str) -> Floats:
 
     Raises InputError if they are no table of numbers; says nothing of their values.
     """
-    if isinstance(seen, pd.DataFrame) and all(map(pd.api.types.is_numeric_dtype, seen.dtypes)):
+    if isinstance(seen, pd.DataFrame):
+        others = [name for name in seen if not pd.api.types.is_numeric_dtype(seen[name].dtype)]
+        if others:
+            raise InputError(
+                f"column {listed(others)} of the {what} holds no numbers, and which categories there are is "
+                "never read off private records: give X_public, public records with the same columns (and "
+                "leave preprocessing as it is), or leave such columns out"
+            )
         seen = seen.to_numpy(np.float64, na_value=np.nan)
     elif hasattr(seen, "toarray"):
         seen = seen.toarray()
     array = np.asarray(seen)
     if array.dtype.kind not in "buif" or array.ndim != 2:
         raise InputError(
-            f"the {what} are of type {array.dtype} and shape {array.shape} after preprocessing; give a table "
-            "of numbers: preprocessing=TabularEncoder() encodes categories, and flatten images"
+            f"the {what} are of type {array.dtype} and shape {array.shape} after preprocessing: give an "
+            "array of numbers (flatten images), or a DataFrame with named columns, where some are text"
         )
     with np.errstate(over="ignore"):  # of longer floats: what is beyond is no number, either
         array = array.astype(np.float64, copy=False)

@@ -22,6 +22,7 @@ from collegium.dpsgd.progress import OnStep
 from collegium.dpsgd.settings import DPSGDSettings, Sampling
 from collegium.errors import WHERE, InputError, RecordError, frames_to_user
 from collegium.index_alignment import refuse_other_order
+from collegium.runs.callers import tell_of_held_out
 from collegium.runs.estimator_base import checked_weights, one_each, share_to_spend
 from collegium.runs.fit_inputs import given_records
 
@@ -211,6 +212,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
             have the same index in two orders.
         """
         refuse_other_order(test_records=X, targets=y, sample_weight=sample_weight)
+        tell_of_held_out()
         predicted = self.predict(X)
         truth = one_each(_numbers(y), len(predicted), "test records", "targets")
         weights = checked_weights(sample_weight, len(predicted))

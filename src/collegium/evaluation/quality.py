@@ -46,6 +46,7 @@ Floats = NDArray[np.float64]
 
 TEST, PUBLIC, RELEASED = "test records", "public records", "released answers"
 STARTED, NOTHING_KNOWN = "public records it started from", "no known class"
+HELD_OUT = "held-out records"
 
 
 class Judged(StrEnum):
@@ -61,6 +62,7 @@ _PUBLIC_IN_WORDS = {
 }
 _IN_WORDS = {
     TEST: "public test records",
+    HELD_OUT: "records that were held out of the fit",
     STARTED: "public records (whose true classes it started from, which flatters it)",
     RELEASED: "released answers (which are noisy, and which it learnt from)",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets
 from collegium.checks import check_truth
 from collegium.data.class_shares import as_class_shares
-from collegium.data.record_kinds import kind_of_records
+from collegium.data.record_kinds import has_more_than_numbers, kind_of_records
 from collegium.data.tables import (
     as_records,
     encode_classes,
@@ -39,6 +40,7 @@ from collegium.evaluation.quality import (
     judge_by_answers,
 )
 from collegium.index_alignment import refuse_other_order
+from collegium.models.preprocessing import TabularEncoder
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
 from collegium.pate.classifier_settings import (
     check_settings,
@@ -55,6 +57,7 @@ from collegium.pate.teacher_effects import sensitive_teacher_effects
 from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Personalisation, as_personalisation
+from collegium.runs.callers import with_what_called
 from collegium.runs.estimator_base import (
     ClassifierFace,
     one_each,
@@ -218,11 +221,12 @@ class PATEClassifier(ClassifierFace):
     Preprocessing belongs into ``teacher`` or ``preprocessing``: ``PATEClassifier(preprocessing=
     StandardScaler())`` fits the scaler on the public records and applies it to all. The earlier steps of a
     scikit-learn ``Pipeline`` around a ``PATEClassifier``, as in ``make_pipeline(StandardScaler(),
-    PATEClassifier())``, are fitted on all private records together, which no account covers, and are not
-    applied to ``X_public``: where that gives both another scale, ``fit`` refuses them. Searching
+    PATEClassifier())``, would be fitted to all private records together, which no account covers: ``fit``
+    refuses them, unless they learn nothing (:mod:`collegium.runs.callers`). Searching
     parameters with ``GridSearchCV`` on private records is not accounted for, either: each fit is a release
     of its own (of a second one on most of the same records, in one process, a
-    :class:`~collegium.PrivacyWarning` tells, unless ``noise_seed`` is set; with a ``ledger`` it is refused).
+    :class:`~collegium.PrivacyWarning` tells, unless ``noise_seed`` is set; with a ``ledger`` it is refused),
+    and so are scores of private records that were held out, as ``privacy_`` then says.
     It also cuts whatever has as many rows as ``X``: give it an ``X_public`` of another length.
 
     Examples
@@ -375,6 +379,8 @@ class PATEClassifier(ClassifierFace):
         self.recipe_ = self._by_rule(records)
         if self.recipe_ is not None:
             recipe = chosen_recipe(recipe, self.recipe_)
+        elif self._has_default_models() and has_more_than_numbers(records.X_public):
+            recipe = replace(recipe, preprocessing=TabularEncoder("onehot"))
         memory = _InProcess(bool(keep_sensitive))
 
         make = partial(
@@ -424,7 +430,7 @@ class PATEClassifier(ClassifierFace):
             released = run.release(votes)
             if entry is not None:
                 entry.settle(released, run.arrangement.neighbours)
-        self.privacy_: PrivacyStatement = released.privacy
+        self.privacy_: PrivacyStatement = with_what_called(released.privacy)
         if released.histograms is not None:
             self.histograms_ = released.histograms
         self.labelled_indices_ = released.labels.queries
@@ -457,6 +463,10 @@ class PATEClassifier(ClassifierFace):
         if self.quality_.tone == "caution":
             warn_of_quality(self.quality_)
         return self
+
+    def _has_default_models(self) -> bool:
+        """Tell whether nothing was said of how teachers and student take records."""
+        return self.teacher is None and self.student is None and self.preprocessing is None
 
     def _by_rule(self, records: Records) -> VoteChoice | None:
         """Choose what public numbers decide; None where something was given."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import replace
-from types import FrameType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,24 +14,28 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from collegium.checks import check_number, check_whole, exact_floats, is_whole, shown
+from collegium.checks import check_number, check_whole, exact_floats, is_whole, listed, shown
 from collegium.data.column_types import ColumnTypes
-from collegium.data.tables import (
-    as_records,
-)
+from collegium.data.tables import as_records
 from collegium.distillation.goal import AUC
 from collegium.errors import InputError, StudentWarning, frames_to_user
-from collegium.evaluation.quality import Quality, beliefs_about, beside_the_list, measure_quality
+from collegium.evaluation.quality import (
+    HELD_OUT,
+    TEST,
+    Quality,
+    beliefs_about,
+    beside_the_list,
+    measure_quality,
+)
 from collegium.index_alignment import refuse_other_order
 from collegium.ledger.limits import HALF
 from collegium.ledger.places import NONE, VARIABLE, is_unwanted
 from collegium.parameters import Searchable
+from collegium.runs.callers import fits_often, tell_of_held_out
 from collegium.runs.fit_inputs import FitInputs
 from collegium.runs.records import Records
 from collegium.runs.repeated_fits import anything_before, fits_before, hashes_of, note_fit
 from collegium.runs.user_warnings import Warner
-
-_FIT_OFTEN = ("sklearn.model_selection", "sklearn.calibration")
 
 
 class Face(BaseEstimator):  # type: ignore[misc]
@@ -79,22 +81,31 @@ class Face(BaseEstimator):  # type: ignore[misc]
         """Take new records with the columns and types of those that were given to fit."""
         check_is_fitted(self, self._fitted)
         records = as_records(X, "new")
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and hasattr(records, "columns"):
+            records = _in_order(records, names)
         if records.shape[1] != self.n_features_in_:
             raise InputError(
                 f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and hasattr(records, "columns"):
-            if set(names) != set(records.columns):
-                raise InputError(
-                    "the feature names should match those that were passed during fit: expected "
-                    f"{', '.join(map(str, names))}"
-                )
-            records = records[list(names)]
-            if self._column_types is not None:
-                records = self._column_types.applied(records, "new", tell=False)
+        if names is None and hasattr(records, "columns"):
+            self._tell_of_names("X has feature names, but {} was fitted without feature names")
+            records = records.to_numpy()
+        elif names is not None and not hasattr(records, "columns"):
+            self._tell_of_names(
+                "X does not have valid feature names, but {} was fitted with feature names: its columns are "
+                "taken in the order of those of fit"
+            )
+            if isinstance(records, np.ndarray):
+                records = pd.DataFrame(records, columns=list(names))
+        if self._column_types is not None and hasattr(records, "columns"):
+            records = self._column_types.applied(records, "new", tell=False)
         return records
+
+    def _tell_of_names(self, line: str) -> None:
+        """Warn as scikit-learn does, and in its class of warnings."""
+        warnings.warn(line.format(type(self).__name__), UserWarning, stacklevel=frames_to_user())
 
     def _forget(self) -> None:
         """Drop what an earlier fit learnt: a refit that fails must leave no model of other data."""
@@ -102,6 +113,19 @@ class Face(BaseEstimator):  # type: ignore[misc]
             name for name in vars(self) if name.endswith("_") and not name.startswith("_")
         ]:
             delattr(self, name)
+
+
+def _in_order(table: pd.DataFrame, names: NDArray[Any]) -> pd.DataFrame:
+    """Bring the columns of a table into the order of the fit; refuse a table that has others."""
+    lacking = [name for name in names if name not in table.columns]
+    unseen = [name for name in table.columns if name not in set(names)]
+    if lacking or unseen:
+        what = [f"lacks {listed(lacking)}"] * bool(lacking)
+        what += [f"also has {listed(unseen)}"] * bool(unseen)
+        raise InputError(
+            f"the feature names should match those that were passed during fit: X {' and '.join(what)}"
+        )
+    return table[list(names)]
 
 
 class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
@@ -163,7 +187,8 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
             )
         self._tell_of_other_classes(y)
         beliefs = beliefs_about(model, prepared, self.classes_) if self.goal == AUC else None
-        found = measure_quality(self.classes_, y, predicted, beliefs, goal=self.goal)
+        measured_on = HELD_OUT if tell_of_held_out() else TEST
+        found = measure_quality(self.classes_, y, predicted, beliefs, measured_on, self.goal)
         if found is not None and found.tone == "caution":
             warn_of_quality(self._worded(found))
         return float(accuracy_score(y, predicted, sample_weight=weights))
@@ -247,7 +272,7 @@ def share_to_spend(ledger: Any, spend: float | None) -> float:
         raise InputError(
             f"ledger must be a collegium.Ledger, got {shown(ledger)}: open it with Ledger(url)"
         )
-    if ledger is not None and _fits_often():
+    if ledger is not None and fits_often():
         raise InputError(
             "a search or cross-validation fits many times, and every fit with a ledger spends what people "
             "have left there, for good: search without the ledger (on public records, or with noise_seed, "
@@ -261,16 +286,6 @@ def share_to_spend(ledger: Any, spend: float | None) -> float:
         )
     check_number("spend", spend, above=0, most=1)
     return float(spend)
-
-
-def _fits_often() -> bool:
-    """Tell whether the fit that is going on was asked for by something that asks for many."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith(_FIT_OFTEN):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def tell_of_fits_before(records: Records, without_ledger: bool) -> None:

@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import NOTHING, Budget, Budgets, as_budgets
 from collegium.data.column_types import ColumnTypes
-from collegium.data.overlap_checks import refuse_other_scale, refuse_overlap
+from collegium.data.frames import as_pandas
+from collegium.data.overlap_checks import (
+    refuse_other_scale,
+    refuse_overlap,
+    tell_of_private_scale,
+)
 from collegium.data.people import ask_about_people
 from collegium.data.tables import (
     PRIVATE_CLASSES,
@@ -25,6 +30,7 @@ from collegium.data.tables import (
 )
 from collegium.errors import InputError, frames_to_user
 from collegium.index_alignment import refuse_other_order
+from collegium.runs.callers import refuse_learners_before
 from collegium.runs.records import Records
 from collegium.runs.user_warnings import Warner
 from collegium.zero_and_public_budgets import PublicRecords, has_budget, split_by_level, subset
@@ -71,6 +77,8 @@ def given_records(
     ``private_classes``: whether the list is read off the private labels.
     ``learner``: what learns from public records, in words.
     """
+    refuse_learners_before()
+    X = as_pandas(X)
     refuse_other_order(private_records=X, labels=y, budgets=budgets)
     granted = as_budgets(budgets, delta, count_records(X))
     X, y, granted = _granting(X, y, granted)
@@ -93,6 +101,8 @@ def given_records(
         X, granted = private, parts.budgets
     if public is not None and not scales_may_differ:
         refuse_other_scale(private, public)
+    if public is None and not scales_may_differ:
+        tell_of_private_scale(private)
     if public is not None and not public_may_overlap:
         refuse_overlap(private, public, key="public_may_overlap=True in fit")
     if isinstance(X, pd.DataFrame) and not granted.named:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from collegium.runs.records import Records
 
+Hashes = NDArray[np.uint64]
 _KEY = secrets.token_hex(8)
 _fits: pd.Series[int] = pd.Series(dtype=np.int64)
 """How many fits learnt from each record, by a keyed hash of it. **Sensitive**: never stored or shown."""
@@ -18,11 +20,29 @@ _fits: pd.Series[int] = pd.Series(dtype=np.int64)
 def hashes_of(records: Records) -> pd.Index[Any]:
     """Hash each private record, with its class and, where they have names, its owner."""
     X, budgets = records.X, records.budgets
-    flat = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.reshape(X, (len(X), -1)))
-    owners = budgets.owners[budgets.record_owner] if budgets.named else np.zeros(len(X))
+    owners = budgets.owners[budgets.record_owner] if budgets.named else np.zeros(X.shape[0])
     about = pd.DataFrame({"class": records.codes, "owner": owners})
-    parts = [pd.util.hash_pandas_object(part, index=False, hash_key=_KEY) for part in (flat, about)]
-    return pd.Index(parts[0].to_numpy() * np.uint64(31) + parts[1].to_numpy()).unique()
+    if hasattr(X, "tocsr"):
+        of_records = _hashes_of_sparse(X)
+    else:
+        flat = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.reshape(X, (len(X), -1)))
+        of_records = _hashes_of(flat)
+    return pd.Index(of_records * np.uint64(31) + _hashes_of(about)).unique()
+
+
+def _hashes_of(table: pd.DataFrame) -> Hashes:
+    return np.asarray(pd.util.hash_pandas_object(table, index=False, hash_key=_KEY))
+
+
+def _hashes_of_sparse(X: Any) -> Hashes:
+    """Add up hashes of a record's entries that are not 0, in whichever order they are stored."""
+    entries = X.tocoo()
+    rows, columns = entries.coords
+    some = entries.data != 0
+    hashes = _hashes_of(pd.DataFrame({"column": columns[some], "value": entries.data[some]}))
+    sums = np.zeros(X.shape[0], dtype=np.uint64)
+    np.add.at(sums, rows[some], hashes)
+    return sums
 
 
 def fits_before(records: pd.Index[Any]) -> int:

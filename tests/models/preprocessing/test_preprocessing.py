@@ -162,7 +162,6 @@ class TestCategories:
             pd.Series([1, 2, None], dtype="Int64").astype("category"),
             pd.Series([1, "b", None], dtype=object),
             pd.Series([datetime.date(2020, 1, 1), datetime.date(2021, 1, 1), None]),
-            pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None])),
         ],
     )
     def test_other_types(self, values):
@@ -171,6 +170,19 @@ class TestCategories:
 
 
 class TestNumbers:
+    @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+    @pytest.mark.parametrize("unit", ["s", "ns"])
+    def test_dates_are_days(self, zone, unit):
+        dates = pd.to_datetime(
+            pd.Series(["1970-01-01T00:00", "1970-01-03T12:00", None])
+        ).dt.as_unit(unit)
+        frame = pd.DataFrame({"c": dates.dt.tz_localize(zone)})
+        ahead = 1 / 24 if zone == "Europe/Berlin" else 0.0
+        encoder = TabularEncoder(scale="none").fit(frame)
+        assert encoder.numeric_columns_ == ["c"]
+        days = encoder.transform(frame)[:, 0]
+        assert days.tolist() == pytest.approx([-ahead, 2.5 - ahead, 1.25 - ahead], abs=1e-6)
+
     def test_ranges_medians_and_clipping(self):
         encoder = TabularEncoder().fit(PUBLIC[["age", "income", "member"]])
         assert encoder.medians_ == {"age": 35.0, "income": 2.5, "member": 1.0}

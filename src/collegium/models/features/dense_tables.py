@@ -25,7 +25,10 @@ def dense_table(X: Any, what: str, n_features: int | None = None) -> NDArray[Any
         )
     table = np.asarray(X)
     if table.dtype.kind not in "buif":
-        raise InputError(f"the {what} are of type {table.dtype}; allowed are numbers; encode them")
+        raise InputError(
+            f"the {what} are an array of type {table.dtype}; allowed are numbers: give text as a column of a "
+            "DataFrame (of pandas, Polars or Arrow), and nothing has to be encoded"
+        )
     if table.ndim != 2 or 0 in table.shape:
         raise InputError(
             f"the {what} have shape {table.shape}; allowed are tables (records, features) of at least one "

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api.types import is_complex_dtype, is_numeric_dtype
+from pandas.api.types import is_complex_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
 from collegium.errors import InputError
 
@@ -14,6 +14,7 @@ from collegium.errors import InputError
 MISSING = "<missing>"
 
 _LARGEST = np.finfo(np.float64).max / 4
+_EPOCH, _DAY = pd.Timestamp(0, tz="UTC"), pd.Timedelta(days=1)
 _ROWS = 2048  # records that are described together: a column for each category takes room
 
 
@@ -35,8 +36,10 @@ def listed(columns: Collection[str]) -> str:
 def is_number(column: pd.Series) -> bool:
     """Tell whether a column is treated as numbers.
 
-    Returns: true if its type is numeric (not complex) or boolean.
+    Returns: true if its type is numeric (not complex), boolean, or of dates, which count as days.
     """
+    if is_datetime64_any_dtype(column.dtype):
+        return True
     return bool(is_numeric_dtype(column.dtype)) and not is_complex_dtype(column.dtype)
 
 
@@ -60,7 +63,7 @@ def check_columns(frame: Any) -> None:
 
 
 def numbers_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.float64]:
-    """Return numeric columns as one array, missing values as NaN.
+    """Return numeric columns as one array, missing values as NaN, dates as days since 1970 (UTC).
 
     ``frame`` (n_records, any): the table.
     ``columns``: the numeric columns, or columns without any value.
@@ -69,7 +72,10 @@ def numbers_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.float64]:
     """
     numbers = np.empty((len(frame), len(columns)), dtype=np.float64)
     for position, column in enumerate(columns):
-        numbers[:, position] = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        values = frame[column]
+        if is_datetime64_any_dtype(values.dtype):
+            values = (pd.to_datetime(values, utc=True) - _EPOCH) / _DAY
+        numbers[:, position] = values.to_numpy(dtype=np.float64, na_value=np.nan)
     names = [column for i, column in enumerate(columns) if np.isinf(numbers[:, i]).any()]
     if names:
         raise InputError(

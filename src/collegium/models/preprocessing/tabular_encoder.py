@@ -27,8 +27,9 @@ _LARGEST = np.finfo(np.float32).max
 class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a table with numbers and categories into numbers, by what public records show.
 
-    Columns of a numeric or boolean type are numeric, all others categorical (give codes such as
-    ``admission_type_id`` the type ``category`` or text to have them treated as categories).
+    Columns of a numeric or boolean type are numeric, dates are days since 1970, and all others are
+    categorical (give codes such as ``admission_type_id`` the type ``category`` or text to have them
+    treated as categories).
 
     Parameters
     ----------
