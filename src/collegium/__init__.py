@@ -47,6 +47,7 @@ _HOMES = {
     "collegium.statistics.answers": ["Answer"],
     "collegium.statistics.session": ["Statistics"],
     "collegium.study.planned_settings": ["plan"],
+    "collegium.study.others_records": ["read_records"],
     "collegium.study.student_file": ["load_student"],
 }
 _ROOMS = ["accounting", "datasets", "features", "ledger", "mechanisms", "students", "teachers"]
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from collegium.planner.recommend import recommend
     from collegium.statistics.answers import Answer
     from collegium.statistics.session import Statistics
+    from collegium.study.others_records import read_records
     from collegium.study.planned_settings import plan
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
@@ -121,5 +123,6 @@ __all__ = [
     "opacus_terms",
     "plan",
     "plan_dpsgd",
+    "read_records",
     "recommend",
 ]

@@ -290,6 +290,65 @@ def test_a_public_column_that_is_almost_numbers_is_told_with_the_key(study, coll
     assert text["age"].tolist() == [row["age"] for row in people(120, 0)]
 
 
+def dated(write, gap="k.A."):
+    """Give ages as dates of birth, a private one of which is missing."""
+
+    def change(files):
+        for row in [row for rows in files.values() for row in rows]:
+            age, number = int(row["age"]), len(row["patient"])
+            row["age"] = write(2024 - age, 1 + age % 12, 13 + number % 10)
+        files["private"][7]["age"] = files["public"][5]["age"] = gap
+
+    return change
+
+
+def german(year, month, day):
+    return f"{day}.{month:02}.{year}"
+
+
+def american(year, month, day):
+    return f"{month}/{day}/{year} 07:30"
+
+
+def doubtful(year, month, day):
+    return f"{month:02}/{1 + day % 12:02}/{year}"
+
+
+@pytest.mark.parametrize("write", [german, american])
+def test_dates_are_read_as_public_records_write_them_each_cell_by_itself(study, collegium, write):
+    path = study(change=dated(write))
+    code, output, errors = collegium("plan", path)
+    assert code == 0 and "'age'" not in errors
+    assert "as dates: age" in output and "'k.A.' in age" in " ".join(output.split())
+    private = plan_study(read_config(path), on_ledger=False).plan.run.records.X["age"]
+    for number, row in enumerate(people(120, 0)):
+        year = 2024 - int(row["age"])
+        assert pd.isna(private[number]) if number == 7 else private[number].year == year
+
+
+def test_a_day_that_may_be_a_month_is_refused_until_an_example_says_which(study, refused):
+    said = refused(study(change=dated(doubtful, "")))
+    assert (
+        "column 'age' of the public records holds" in said
+        and "'31/12/2024' or '12/31/2024'" in said
+    )
+    path = study('types = { age = "12/31/2024" }', dated(doubtful, ""))
+    private = plan_study(read_config(path), on_ledger=False).plan.run.records.X["age"]
+    age = int(people(120, 0)[0]["age"])
+    assert (private[0].year, private[0].month) == (2024 - age, 1 + age % 12)
+
+
+def test_a_student_of_dates_reads_others_dates_as_the_study_did(study, collegium, tmp_path):
+    assert collegium("run", study(change=dated(german)), "--anyway")[0] == 0
+    new = tmp_path / "new.csv"
+    new.write_text("age,weight\n3.4.1990,75\n,80\n", encoding="utf-8")
+    code, _, errors = collegium("predict", tmp_path / "study", new)
+    assert code == 0, errors
+    new.write_text("age,weight\n1990-04-03,75\n1991-04-03,80\n", encoding="utf-8")
+    code, _, errors = collegium("predict", tmp_path / "study", new)
+    assert code == 2 and "age" in errors
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -297,7 +356,7 @@ def test_a_public_column_that_is_almost_numbers_is_told_with_the_key(study, coll
             'types = { heigth = "number" }',
             "data.types names column 'heigth', which is not a feature",
         ),
-        ('types = { age = "float" }', "column 'age' must be number or text, got 'float'"),
+        ('types = { age = "float" }', "column 'age' must be number, text, or a date that shows"),
         ('separator = "::"', "data.separator must be one character"),
         ('decimal = ";"', "data.decimal must be one of"),
     ],

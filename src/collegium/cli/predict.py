@@ -69,12 +69,13 @@ def predict(
 
     from collegium.plain_text import csv_for_people
     from collegium.report.numbers import clean
+    from collegium.study.others_records import records_like
     from collegium.study.student_file import published_student
 
     if out_file is not None:
         refuse_taken(out_file)
     stored = published_student(release, trust or ())
-    records = _read(table, stored.inputs)
+    records = records_like(table, stored.inputs)
     try:
         if threshold is None:
             answers = {"label": stored.student.predict(records)}
@@ -129,11 +130,12 @@ def onnx(
     Example: collegium onnx study/release public.csv --out student.onnx
     """
     from collegium.study.onnx_file import onnx_bytes
+    from collegium.study.others_records import records_like
     from collegium.study.student_file import published_student
 
     refuse_taken(out_file)
     stored = published_student(release, trust or ())
-    records = _read(table, stored.inputs)
+    records = records_like(table, stored.inputs)
     content, differing = onnx_bytes(stored, records)
     write_named(out_file, content)
     out.print(
@@ -170,30 +172,3 @@ def _probabilities(student: Any, records: Any) -> dict[str, Any]:
         raise InputError("this model gives no probabilities: leave out --proba")
     named = zip(student.classes_, student.predict_proba(records).T, strict=True)
     return {f"probability of {name}": column for name, column in named}
-
-
-def _read(path: Path, inputs: dict[str, Any]) -> Any:
-    """Read records as the study read its own: text, numbers, decimals, and what stands in for a gap."""
-    import pandas as pd
-
-    from collegium.data.column_types import read_as_described
-    from collegium.data.datasets import read_any
-    from collegium.data.datasets.table_files import is_csv
-    from collegium.data.tables import like_described
-
-    records = read_any(path, separator=_separator(path, inputs.get("separator")), as_text=True)
-    if is_csv(path) and isinstance(records, pd.DataFrame):
-        records = read_as_described(records, inputs, str(path))
-    records = like_described(records, inputs, str(path))
-    medians = inputs.get("medians")
-    return records.fillna(medians) if medians else records
-
-
-def _separator(path: Path, learnt: str | None) -> str | None:
-    """Take the one of the study if the names of the columns contain it; otherwise it is found anew."""
-    from collegium.data.datasets.raw import open_raw
-
-    if learnt is None or not path.is_file():
-        return None
-    with open_raw(path) as stream:
-        return learnt if learnt.encode() in stream.readline() else None

@@ -24,7 +24,9 @@ from pandas.api.types import (
     is_numeric_dtype,
 )
 
+from collegium.data.date_format import DateFormat, date_format_of
 from collegium.data.number_format import (
+    FEW_WORDS,
     NumberFormat,
     UnclearDecimalError,
     are_numbers,
@@ -34,7 +36,7 @@ from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.names import as_names
 
 NUMBER, TEXT, DATE = "number", "text", "date"
-#: What may be declared.
+#: What may be declared, beside an example of a date.
 DECLARED = (NUMBER, TEXT)
 _WORDS = {NUMBER: "numbers", TEXT: "text", DATE: "dates"}
 IN_NUMBERS, _TRUTHS = _WORDS[NUMBER], "truth values"
@@ -60,6 +62,7 @@ class ColumnTypes:
     ``floats``: in which type the numbers of a column are kept, by column.
     ``decimal``: what stands before the decimals of numbers that are text; "," or ".".
     ``formats``: how numbers with separated thousands or a unit are written, by column.
+    ``dates``: how dates that are text are written, by column.
     ``words``: what stands for a missing number in public records, such as "n/a", by column.
     ``unlike_numbers``: text columns in which no public record has a number.
     ``typed``: text columns in which public records hold numbers as well, which were no text.
@@ -75,6 +78,7 @@ class ColumnTypes:
     typed: frozenset[str] = frozenset()
     formats: Mapping[str, NumberFormat] = field(default_factory=dict)
     words: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    dates: Mapping[str, DateFormat] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -87,7 +91,8 @@ class ColumnTypes:
     ) -> ColumnTypes:
         """Find the types of public records.
 
-        ``declared``: types of some columns, whatever the records show.
+        ``declared``: types of some columns, whatever the records show: "number", "text", or an example of
+            a date.
         ``decimal``: "," or "."; default: what the numbers show, where ``characters``.
         ``characters``: whether cells are the characters of a file. Otherwise text is text.
         """
@@ -98,6 +103,8 @@ class ColumnTypes:
                 f"data.types names column {unknown[0]!r}, which is not a feature: the features are "
                 f"{', '.join(map(str, X_public.columns))}"
             )
+        dates = _dates_of(X_public, declared, characters)
+        declared = {**declared, **dict.fromkeys(dates, DATE)}
         formats = _formats_of(X_public, declared, decimal) if characters else {}
         if decimal is None:
             others = {**declared, **dict.fromkeys(formats, TEXT)}
@@ -111,7 +118,7 @@ class ColumnTypes:
             column = X_public[name]
             kind = declared.get(name) or _kind_of_cells(column)
             has_text = characters and kind_of(column.dtype) == TEXT
-            if has_text and declared.get(name) != TEXT and name not in formats:
+            if has_text and declared.get(name) not in (TEXT, DATE) and name not in formats:
                 _refuse_thousands(column, decimal)
             if kind == TEXT:
                 given = column.notna().to_numpy()
@@ -129,6 +136,11 @@ class ColumnTypes:
                     unlike.append(name)
                 if typed_cells(column):
                     typed.append(name)
+            if name in dates and kind_of(column.dtype) == TEXT:
+                given = column.dropna()
+                unread = frozenset(as_names(given[np.isnat(dates[name].read(given.tolist()))]))
+                if len(unread) <= FEW_WORDS:
+                    words[name] = unread
             kinds[name] = kind
             if kind != NUMBER:
                 formats.pop(name, None)
@@ -142,6 +154,7 @@ class ColumnTypes:
             typed=frozenset(typed),
             formats=formats,
             words={name: those for name, those in words.items() if those},
+            dates=dates,
         )
 
     def with_medians(self, X_public: pd.DataFrame) -> ColumnTypes:
@@ -165,6 +178,8 @@ class ColumnTypes:
         said: dict[str, Any] = {"decimal": self.decimal} if self.decimal != "." else {}
         if self.formats:
             said["written"] = {name: str(one) for name, one in self.formats.items()}
+        if self.dates:
+            said["dates"] = {name: str(one) for name, one in self.dates.items()}
         if self.words:
             said["missing"] = {name: sorted(those) for name, those in self.words.items()}
         return {**said, **({"medians": dict(self.medians)} if self.medians else {})}
@@ -183,6 +198,8 @@ class ColumnTypes:
             values = X[column]
             if kind == NUMBER:
                 made[column] = self._numbers(values, column, name, tell)
+            elif column in self.dates and kind_of(values.dtype) == TEXT:
+                made[column] = self._dates(values, column, name, tell)
             else:
                 self._refuse_other_kind(values, column, kind, name)
                 made[column] = values if kind == DATE else _as_text(values)
@@ -198,8 +215,7 @@ class ColumnTypes:
         numbers = _read(values, self.decimal, self.formats.get(column))
         if name == "private":
             numbers[np.isinf(numbers)] = np.nan
-        expected = values.isna() | values.isin(list(self.words.get(column, ())))
-        wrong = np.flatnonzero(np.isnan(numbers) & ~expected.to_numpy(bool))
+        wrong = self._unexpected(np.isnan(numbers), values, column)
         if tell and wrong.size:
             if 2 * wrong.size > int(values.notna().sum()):
                 raise _other_kind(column, NUMBER, name, TEXT)
@@ -208,6 +224,21 @@ class ColumnTypes:
         if median is not None and (name == "private" or column in self.words):
             numbers[np.isnan(numbers)] = median
         return np.asarray(numbers.astype(self.floats[column]))
+
+    def _unexpected(
+        self, unread: NDArray[np.bool_], values: pd.Series, column: str
+    ) -> NDArray[np.intp]:
+        expected = values.isna() | values.isin(list(self.words.get(column, ())))
+        return np.flatnonzero(unread & ~expected.to_numpy(bool))
+
+    def _dates(self, values: pd.Series, column: str, name: str, tell: bool) -> NDArray[Any]:
+        dates = self.dates[column].read(values.tolist())
+        wrong = self._unexpected(np.isnat(dates), values, column)
+        if tell and wrong.size:
+            if 2 * wrong.size > int(values.notna().sum()):
+                raise _other_kind(column, DATE, name, TEXT)
+            _tell_of_gaps(column, name, wrong.size, _row(values, wrong[0]), _WORDS[DATE])
+        return dates
 
     def _refuse_other_kind(self, values: pd.Series, column: str, kind: str, name: str) -> None:
         other = kind_of(values.dtype)
@@ -242,10 +273,11 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
     1  NaN    b
     """
     kinds = {word: kind for kind, word in _WORDS.items() if kind in DECLARED}
+    dates = inputs.get("dates", {})
     declared = {
-        column: kinds[word]
+        column: dates.get(column) or kinds[word]
         for column, word in inputs.get("columns", [])
-        if column in X.columns and word in kinds
+        if column in X.columns and (word in kinds or column in dates)
     }
     written = {
         column: NumberFormat.of(example)
@@ -271,6 +303,18 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
     missing = {name: frozenset(words) for name, words in inputs.get("missing", {}).items()}
     types = replace(types, formats=written, words=missing)
     return X.assign(**types.applied(X[list(declared)], "new"))
+
+
+def check_declared(column: str, kind: str) -> None:
+    """Refuse a declared type that is none: allowed are "number", "text", and an example of a date."""
+    if kind not in DECLARED:
+        try:
+            DateFormat.of(kind)
+        except InputError:
+            raise InputError(
+                f"column {column!r} must be {', '.join(DECLARED)}, or a date that shows how dates are "
+                f"written, such as 31.12.2024, got {kind!r}"
+            ) from None
 
 
 def kind_of(dtype: Any) -> str:
@@ -418,10 +462,28 @@ def _formats_of(
     found = {}
     for name in X_public.columns:
         column = X_public[name]
-        if declared.get(name) != TEXT and kind_of(column.dtype) == TEXT:
+        if declared.get(name) not in (TEXT, DATE) and kind_of(column.dtype) == TEXT:
             cells = [cell for cell in column.tolist() if isinstance(cell, str)]
             written = format_of(cells, str(name), decimal)
             if written is not None and written.separates_or_names:
+                found[name] = written
+    return found
+
+
+def _dates_of(
+    X_public: pd.DataFrame, declared: Mapping[str, str], characters: bool
+) -> dict[str, DateFormat]:
+    """Find the columns of text that are dates."""
+    found = {
+        name: DateFormat.of(example)
+        for name, example in declared.items()
+        if example not in (*DECLARED, DATE)
+    }
+    for name in X_public.columns if characters else ():
+        column = X_public[name]
+        if name not in declared and kind_of(column.dtype) == TEXT:
+            written = date_format_of(column.dropna().tolist(), str(name))
+            if written is not None:
                 found[name] = written
     return found
 
@@ -434,7 +496,7 @@ def _swapped(cell: Any, decimal: str) -> Any:
 def _decimal_of(X_public: pd.DataFrame, declared: Mapping[str, str]) -> str:
     """Tell by public cells whether their decimals stand after a comma."""
     for name in X_public.columns:
-        if declared.get(name) == TEXT or kind_of(X_public[name].dtype) != TEXT:
+        if declared.get(name) in (TEXT, DATE) or kind_of(X_public[name].dtype) != TEXT:
             continue
         cells = X_public[name].dropna().astype(str)
         commas = cells[cells.str.contains(",", regex=False)]
@@ -476,9 +538,9 @@ def _row(column: pd.Series, position: Any) -> int:
     return int(label) if isinstance(label, (int, np.integer)) else int(position)
 
 
-def _tell_of_gaps(column: str, name: str, n_wrong: int, row: int) -> None:
+def _tell_of_gaps(column: str, name: str, n_wrong: int, row: int, held: str = IN_NUMBERS) -> None:
     warnings.warn(
-        f"column {column!r} holds numbers in the public records, but {n_wrong:,} {name} record(s) hold "
+        f"column {column!r} holds {held} in the public records, but {n_wrong:,} {name} record(s) hold "
         f"something else there, the first of them {counted(row)}: it counts as missing in these records",
         PrivacyWarning,
         stacklevel=2,
@@ -513,8 +575,8 @@ def _tell_of_names(column: pd.Series) -> None:
         different = column.astype(str).nunique()
         warnings.warn(
             f"column {column.name!r} is text with {different:,} different values in {len(column):,} public "
-            "records, so hardly anything can be learnt from them as categories: write dates, and numbers "
-            "with units, as plain numbers, and leave names out (in a study: data.exclude)",
+            "records, so hardly anything can be learnt from them as categories: write dates with years of "
+            "four digits, numbers without words, and leave names out (in a study: data.exclude)",
             PrivacyWarning,
             stacklevel=2,
         )

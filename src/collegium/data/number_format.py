@@ -22,7 +22,7 @@ _BLANKS = " \u00a0\u202f"
 _THOUSANDS = (",", ".", "'", "’", *_BLANKS)
 _MARKS = {",": "comma", ".": "point"}
 _PARTS = re.compile(r"([^\d+\-]*)([+-]?\d(?:[\d,.'’ \u00a0\u202f]*\d)?)(\D*)")
-_FEW_WORDS, _NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
+FEW_WORDS, _NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
 _CODES = 20  # so few different numbers, with a word among them, are codes of categories
 _ENOUGH = 60
 """So many numbers with exactly three digits behind their mark: decimals are so in 0.9^60 = 0.2 % of cases."""
@@ -119,7 +119,7 @@ def are_numbers(numbers: NDArray[np.float64], cells: NDArray[np.object_]) -> boo
     are = np.isfinite(numbers)
     if are.all() or not are.any():
         return bool(are.all())
-    few_words = len(set(cells[~are])) <= _FEW_WORDS and are.mean() >= _NEARLY_ALL
+    few_words = len(set(cells[~are])) <= FEW_WORDS and are.mean() >= _NEARLY_ALL
     return bool(few_words and np.unique(numbers[are]).size > _CODES)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from collegium.checks import check_separator
-from collegium.data.column_types import DECLARED
+from collegium.data.column_types import check_declared
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
 from collegium.study.sections import Data, Privacy, Run
@@ -86,11 +86,11 @@ def _check_records(data: Data) -> None:
         )
     if data.public is not None and any(split):
         raise ConfigError("give data.public or a split, not both")
-    for column, kind in (data.types or {}).items():
-        if kind not in DECLARED:
-            raise ConfigError(
-                f"data.types: column {column!r} must be {' or '.join(DECLARED)}, got {kind!r}"
-            )
+    try:
+        for column, kind in (data.types or {}).items():
+            check_declared(column, kind)
+    except InputError as error:
+        raise ConfigError(f"data.types: {error}") from None
     try:
         check_separator(data.separator, "data.separator")
     except InputError as error:

@@ -47,13 +47,7 @@ class ModelUse:
 
     def blocks(self) -> list[Block]:
         """Say what goes in and what comes out, and show the code that does it."""
-        is_table = "columns" in self.inputs
-        file, read = (
-            ("table.csv", 'collegium.datasets.read_table("table.csv")  # these columns, no others')
-            if is_table
-            else ("records.npy", 'numpy.load("records.npy")')
-        )
-        imports = "import collegium" if is_table else "import collegium, numpy"
+        file = "table.csv" if "columns" in self.inputs else "records.npy"
         return [
             *self._inputs(),
             Paragraph(f"Classes: {self._listed()}."),
@@ -62,8 +56,8 @@ class ModelUse:
             Listing(f"collegium predict RELEASE {file} --out predictions.csv"),
             Paragraph("Or in Python:"),
             Listing(
-                f'{imports}\n\nstudent = collegium.load_student("RELEASE")\nrecords = {read}\n'
-                "student.predict(records)",
+                'import collegium\n\nstudent = collegium.load_student("RELEASE")\n'
+                f'records = collegium.read_records("{file}", "RELEASE")\nstudent.predict(records)',
                 "python",
             ),
             Paragraph(

@@ -145,10 +145,11 @@ class Data(Settings):
     )
     types: Mapping[str, str] | None = setting(
         None,
-        "Which features are numbers and which are text, where the public records do not show it: number or "
-        "text. What is no number in a column of numbers is a missing value. Private records never decide.",
+        "Which features are numbers, text or dates, where the public records do not show it: number, text, "
+        "or an example of a date. What is no number in a column of numbers, or no date in one of dates, is a "
+        "missing value. Private records never decide.",
         kind="table",
-        example='{ age = "number", postcode = "text" }',
+        example='{ age = "number", postcode = "text", visit = "31/12/2024" }',
         items=("text",),
     )
     separator: str | None = setting(

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.data.column_types import TEXT, kind_of, mostly_different, numbers_of
+from collegium.data.date_format import may_be_dates
 from collegium.data.people import may_be_a_person
 
 _PRIVACY = re.compile(r"privacy|datenschutz|epsilon")
@@ -98,11 +99,12 @@ def identifiers(columns: Sequence[str], public: pd.DataFrame) -> list[str]:
 
 
 def all_different(columns: Sequence[str], public: pd.DataFrame) -> list[str]:
-    """Name the columns of text that hardly repeats in public records: names, dates, remarks."""
+    """Name the columns of text that hardly repeats in public records: names, remarks."""
 
     def differs(cells: pd.Series) -> bool:
         is_text = kind_of(cells.dtype) == TEXT and mostly_different(cells)
-        return is_text and bool(_are_numbers(cells).mean() <= 0.5)
+        are_dates = is_text and may_be_dates(cells.tolist())
+        return is_text and not are_dates and bool(_are_numbers(cells).mean() <= 0.5)
 
     return [name for name in columns if differs(public[name].dropna())]
 
