@@ -158,9 +158,9 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     refused, since the first fit would spend what all of them need: search without one on public records, or
     with ``noise_seed`` where nothing gets out, and fit once with the ledger.
 
-    Steps before it in a scikit-learn ``Pipeline``, such as a ``StandardScaler``, would be fitted to all private
-    records, which no account covers: they are refused, unless they learn nothing, such as a ``Normalizer``
-    (:mod:`collegium.runs.callers`). The scaler belongs into ``preprocessing``, with public records.
+    Steps before it in a scikit-learn ``Pipeline``, such as a ``StandardScaler``, would be fitted to all
+    private records, which no account covers: they are refused, unless they learn nothing, such as a
+    ``Normalizer`` (:mod:`collegium.runs.callers`). The scaler belongs into ``preprocessing``, with public records.
 
     Examples
     --------
