@@ -160,7 +160,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
 
     Steps before it in a scikit-learn ``Pipeline``, such as a ``StandardScaler``, would be fitted to all
     private records, which no account covers: they are refused, unless they learn nothing, such as a
-    ``Normalizer`` (:mod:`collegium.runs.callers`). The scaler belongs into ``preprocessing``, with public records.
+    ``Normalizer`` (:mod:`collegium.runs.callers`). The scaler belongs into ``preprocessing``, with public
+    records.
 
     Examples
     --------
