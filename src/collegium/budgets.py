@@ -32,6 +32,7 @@ from collegium.checks import (
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 from collegium.index_alignment import refuse_other_order
 from collegium.names import as_names, spelt_alike
+from collegium.notebooks import InNotebooks
 
 DEFAULT_DELTA = 1e-5
 MOST_EPSILON = 1e15
@@ -95,7 +96,7 @@ class Budget:
         return math.isinf(self.epsilon)
 
 
-class Policy:
+class Policy(InNotebooks):
     """The meaning of each privacy level.
 
     Parameters
@@ -281,7 +282,7 @@ def epsilon_group(epsilon: float) -> str:
     return "ε=" + repr(float(epsilon)).removesuffix(".0")
 
 
-class Budgets:
+class Budgets(InNotebooks):
     """Every record's owner, every owner's group, every group's budget.
 
     Parameters

@@ -19,8 +19,8 @@ from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
 from collegium.ledger import Lifetime
 from collegium.personalisation.bins import MOST_BUDGETS, few_budgets
+from collegium.report.plans import plan_table
 from collegium.runs.records import Records
-from collegium.study.methods.votes.shown import plan_table
 from collegium.study.methods.votes.vote_budgets import electorate_of
 
 N = 230

@@ -16,6 +16,7 @@ from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement, Neighbo
 from collegium.accounting.tradeoff import TradeOff, of_100
 from collegium.budgets import Budget
 from collegium.json_files import number_as_json
+from collegium.notebooks import InNotebooks
 
 
 class Answers(StrEnum):
@@ -112,7 +113,7 @@ class GroupSpending:
 
 
 @dataclass(frozen=True)
-class PrivacyStatement:
+class PrivacyStatement(InNotebooks):
     """What holds for a release, and for everything computed from it.
 
     Attributes

@@ -147,13 +147,9 @@ def account(
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price
     from collegium.personalisation import as_personalisation
+    from collegium.report.plans import plan_sentence, plan_table
     from collegium.report.sections import Paragraph
-    from collegium.study.methods.votes.shown import (
-        affordable_answers,
-        at_least,
-        plan_sentence,
-        plan_table,
-    )
+    from collegium.study.methods.votes.shown import affordable_answers, at_least
 
     if [level, remaining, export, compared or None].count(None) != 3:
         raise InputError(

@@ -15,43 +15,21 @@ if TYPE_CHECKING:
 
 def show_choice(found: Recommendation) -> None:
     """Print what was chosen, why, and what to expect."""
-    from collegium.toml_files import toml_text
+    from collegium.report.choice import chosen_from, expectations, figures, notes, settings, verdict
 
-    out.print(f"Chosen from public facts alone: {found.method}", style="bold", soft_wrap=True)
-    for section, keys in found.sections.items():
-        for key, value in keys.items():
-            why = found.reasons.get(f"{section}.{key}", "")
-            out.print(
-                f"  {section}.{key} = {toml_text(value)}" + (f"  ({why})" if why else ""),
-                soft_wrap=True,
-                highlight=False,
-            )
-    out.print(f"Expected: {found.expected.in_words()}.", soft_wrap=True)
-    if found.share is not None and found.share.buys:
-        bought = ", ".join(f"{part:.0%} {score:.3f}" for part, score in found.share.buys.items())
+    out.print(chosen_from(found), style="bold", soft_wrap=True)
+    for key, value, why in settings(found):
         out.print(
-            f"What a share of what people have left would buy, rehearsed: {bought}.", soft_wrap=True
+            f"  {key} = {value}" + (f"  ({why})" if why else ""), soft_wrap=True, highlight=False
         )
-    verdict = found.verdict
-    if verdict:
-        out.print(f"{verdict[:1].upper()}{verdict[1:]}.", style="bold yellow", soft_wrap=True)
-    if found.answers is not None:
-        out.print(f"Answers: {found.answers:,}, one about every public record.")
-    out.print(f"A run takes about {found.minutes:.1f} minutes and {found.gigabytes:.1f} GB here.")
-    if len(found.alternatives) > 1:
-        tried = ", ".join(f"{name} {one.score:.3f}" for name, one in found.alternatives.items())
-        out.print(f"Rehearsed on the same stand-ins, to compare: {tried}.", soft_wrap=True)
-    for row in found.consent[:3]:
-        gain = "" if row.gain is None else f", worth {100 * row.gain:+.1f} points"
-        out.print(
-            f"If {row.group} ({row.people:,} people) granted ε = {row.instead:g} instead of {row.epsilon:g}: "
-            f"{100 * (row.signal - 1):+.0f} % signal{gain}.",
-            soft_wrap=True,
-        )
-    for line in found.notes:
-        if line == verdict:
-            continue
-        err.print(f"Note: {line}", soft_wrap=True)
+    for line in expectations(found):
+        out.print(line, soft_wrap=True)
+    for line in verdict(found):
+        out.print(line, style="bold yellow", soft_wrap=True)
+    for line in figures(found):
+        out.print(line, soft_wrap=True)
+    for line in notes(found):
+        err.print(line, soft_wrap=True)
     out.print()
 
 

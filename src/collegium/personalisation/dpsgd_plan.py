@@ -27,6 +27,7 @@ from collegium.accounting.subsampled import poisson_gaussian_epsilon
 from collegium.budgets import Budget, Budgets
 from collegium.checks import check_whole
 from collegium.errors import InputError
+from collegium.notebooks import InNotebooks
 
 FULL_BATCH = "full-batch"
 EXACT = "gaussian"
@@ -54,7 +55,7 @@ class GroupSteps:
 
 
 @dataclass(frozen=True)
-class DPSGDPlan:
+class DPSGDPlan(InNotebooks):
     """Rates, clips and noise of DP-SGD whose steps are fixed, from public numbers only.
 
     A step releases Σ b_i·v_i + N(0, noise²) in every coordinate, divided by :attr:`divisor`: owner i takes

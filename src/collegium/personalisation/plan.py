@@ -17,6 +17,7 @@ from collegium.accounting.neighbours import OWNER
 from collegium.accounting.statement import large_deltas
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
+from collegium.notebooks import InNotebooks
 from collegium.personalisation.assignment import Assignment, check_assignment
 from collegium.personalisation.electorate import Electorate, Participation
 from collegium.personalisation.partition import (
@@ -56,7 +57,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(InNotebooks):
     """Who teaches and who weighs how much, from public numbers only.
 
     ``personalisation``: name of the personalisation.

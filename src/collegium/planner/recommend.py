@@ -21,6 +21,7 @@ from collegium.distillation.goal import ACCURACY, BALANCED, MOSTLY_ONE
 from collegium.dpsgd.classifier import DPSGDClassifier
 from collegium.dpsgd.run import RELATIONS
 from collegium.errors import InputError
+from collegium.notebooks import InNotebooks
 from collegium.pate.classifier import PATEClassifier
 from collegium.planner.candidates import Candidate, Sections, direct
 from collegium.planner.expected import (
@@ -83,7 +84,7 @@ class Consent:
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class Recommendation(InNotebooks):
     """Settings, chosen from public facts alone, and what to expect of them.
 
     Attributes

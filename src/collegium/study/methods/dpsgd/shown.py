@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from collegium.accounting.statement import budget_and_cost, left_out, some_of
 from collegium.dpsgd.run import DPSGDRun
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
-from collegium.report.sections import Block, Column, Paragraph, Table
+from collegium.report.plans import steps_table
+from collegium.report.sections import Block, Paragraph
 from collegium.study.methods.dpsgd.page import signal_to_noise
 from collegium.study.methods.dpsgd.step_time import seconds_of
 from collegium.study.shown import records_shown
@@ -41,7 +41,7 @@ def plan_blocks(run: DPSGDRun, data: StudyData) -> list[Block]:
         "pays more."
     )
     return [
-        _table(plan, dpsgd.clip_norm),
+        steps_table(plan, dpsgd.clip_norm),
         Paragraph(
             f"{plan.steps:,} steps, each with noise of {plan.noise * dpsgd.clip_norm:.4g} in every "
             f"coordinate of its sum; {100 * share_used(run):.1f} % of all granted budgets are used."
@@ -64,35 +64,6 @@ def _coordinates(run: DPSGDRun) -> int:
 def share_used(run: DPSGDRun) -> float:
     """Share of all granted budgets that all steps use."""
     return run.plan.utilisation * run.records.budgets.kept
-
-
-def _table(plan: DPSGDPlan, clip_norm: float) -> Table:
-    """Tabulate what each group gives in a step, and pays for all of them."""
-    sampled = any(group.rate < 1 for group in plan.groups.values())
-    names = ("people", "budget ε", *["rate"] * sampled, "weight", "pays ε", "used")
-    spent = plan.epsilon()
-    rows = []
-    for name, group in some_of(list(plan.groups.items()), lambda item: item[1].budget):
-        granted, paid = budget_and_cost(group.budget.epsilon, spent[name])
-        rows.append(
-            (
-                name,
-                f"{group.owners:,}",
-                granted,
-                *[f"{100 * group.rate:.4g} %"] * sampled,
-                f"{group.clip:.4g}",
-                paid,
-                f"{100 * group.utilisation:.1f} %",
-            )
-        )
-    legend = [
-        *["rate: probability with which a person takes part in a step"] * sampled,
-        f"weight: of a gradient, which is clipped to {clip_norm:g} before",
-        "used: share of the budget (in μ) that all steps spend",
-        *filter(None, [left_out(len(plan.groups))]),
-    ]
-    columns = [Column("level", is_number=False), *map(Column, names)]
-    return Table(columns, rows, "; ".join(legend), f"Plan: {plan.kind}")
 
 
 def _groups(plan: DPSGDPlan, clip_norm: float) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from collegium.pate.settings import Account
 from collegium.pate.voting.price_choice import price_on
 from collegium.personalisation.plan import Plan
 from collegium.planner.share import Share
+from collegium.report.plans import plan_sentence, plan_table
 from collegium.report.sections import Banner, Block, Paragraph, Points
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
@@ -42,7 +43,6 @@ from collegium.study.methods.votes.settings import (
     aggregator_of,
     queries_of,
 )
-from collegium.study.methods.votes.shown import plan_sentence, plan_table
 from collegium.study.methods.votes.stop_reasons import stopped
 from collegium.study.methods.votes.terms import JobTerms, kept_price
 from collegium.study.methods.votes.vote_budgets import electorate_of, refuse_fewer_people

@@ -20,6 +20,7 @@ from collegium.pate.voting.vote_table import VoteTable
 from collegium.plain_text import csv_for_people
 from collegium.planner.share import Share
 from collegium.report.audit import Audit
+from collegium.report.plans import plan_sentence, plan_table
 from collegium.report.sections import Banner, Block, Paragraph
 from collegium.runs.observer import Observer
 from collegium.runs.records import Records
@@ -31,13 +32,7 @@ from collegium.study.methods.votes.checkpoint import FolderMemory
 from collegium.study.methods.votes.page import votes_page, votes_report
 from collegium.study.methods.votes.recipe import recipe_of
 from collegium.study.methods.votes.result import VotesResult, measure
-from collegium.study.methods.votes.shown import (
-    affordable_answers,
-    at_least,
-    plan_numbers,
-    plan_sentence,
-    plan_table,
-)
+from collegium.study.methods.votes.shown import affordable_answers, at_least, plan_numbers
 from collegium.study.methods.votes.terms import JobTerms, kept_price
 from collegium.study.methods.votes.voting import VotingDraws, VotingPlan
 from collegium.study.notes import KeptNotes
