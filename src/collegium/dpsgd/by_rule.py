@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.sparse.linalg import svds
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
@@ -39,6 +40,8 @@ USUAL_STUDENT = {IMAGES: "gaussian-process"}
 """What learns best from a direct model's beliefs; of tables and rows nothing does better than the model."""
 MOST_CURVATURE = 1 + CONSTANT**2
 """Largest eigenvalue of the mean of x ⊗ x, of any rows of unit length with the constant behind them."""
+_MOST_SQUARED = 2048
+"""Features up to which a matrix of all pairs is made."""
 _COMPONENTS: dict[type, str] = {
     KernelComponents: "n_components",
     PublicComponents: "n_components",
@@ -59,9 +62,27 @@ def curvature(rows: NDArray[Any] | None) -> float:
     """
     if rows is None:
         return MOST_CURVATURE
+    if rows.shape[1] > _MOST_SQUARED:
+        return largest_moment(np.hstack([rows, np.full((len(rows), 1), CONSTANT)]))
     mean = rows.mean(axis=0)[:, None] * CONSTANT
     moment = np.block([[rows.T @ rows / len(rows), mean], [mean.T, np.full((1, 1), CONSTANT**2)]])
     return float(linalg.eigvalsh(moment, subset_by_index=[len(moment) - 1] * 2)[0])
+
+
+def largest_moment(units: NDArray[Any]) -> float:
+    """Largest eigenvalue of the mean of u ⊗ u over rows; of long ones without the square of their length.
+
+    ``units`` (n, d).
+    """
+    n, d = units.shape
+    if d <= _MOST_SQUARED:
+        largest = float(np.linalg.norm(units.T @ units, 2))
+    elif n <= _MOST_SQUARED:
+        largest = float(np.linalg.norm(units @ units.T, 2))  # the same
+    else:
+        start = np.ones(min(n, d))
+        largest = float(svds(units, k=1, v0=start, return_singular_vectors=False)[0]) ** 2
+    return float(largest / n)
 
 
 def learning_rate(

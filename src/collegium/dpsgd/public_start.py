@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.dpsgd.by_rule import largest_moment
 from collegium.dpsgd.linear_sums import CONSTANT
 from collegium.dpsgd.losses import Loss
 
@@ -28,7 +29,7 @@ def public_start(rows: Floats, targets: NDArray[Any], loss: Loss) -> Floats:
     units = np.hstack([rows, np.full((len(rows), 1), CONSTANT)])
     ridge = _RIDGE / len(units)
     # No loss bends more than 1 along a score.
-    bend = float(np.linalg.norm(units.T @ units, 2)) / len(units) + ridge
+    bend = largest_moment(units) + ridge
     now = np.zeros((units.shape[1], loss.n_outputs))
     ahead = now
     for step in range(_STEPS):

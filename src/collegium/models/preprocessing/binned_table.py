@@ -13,6 +13,7 @@ from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing.columns import check_columns, in_blocks
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
+from collegium.models.preprocessing.wide_table import WideTable, is_wide
 
 Floats = NDArray[np.float32]
 _OF_VALUES = 10  # bins of the distinct values
@@ -29,12 +30,16 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     their principal components are scaled as
     :class:`~collegium.models.features.principal.PublicComponents` does it.
 
+    A table of more than 100 columns is described in short, since nothing that is as large as the square of
+    its width would fit: each number by itself and in one of four bins, of more than 2,000 columns by itself
+    alone; the more columns there are, the fewer categories they keep.
+
     Parameters
     ----------
     components : int, default=300
         At most so many components, those of largest public variance.
     bins : int, default=20
-        Bins of equal public size for each number, where its values allow.
+        Bins of equal public size for each number, where its values allow; of at most 100 columns.
     whiten : float, default=0.75
         0 keeps the scale of each component, 1 divides by its public standard deviation.
     max_categories : int, default=60
@@ -62,6 +67,7 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     exact_by_record = True  # no bit of a record's features depends on another's presence
+    _wide: WideTable | None
 
     def __init__(
         self,
@@ -100,6 +106,11 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_whole("components", self.components)
         check_whole("bins", self.bins, least=2)
         check_share("whiten", self.whiten)
+        check_columns(X)
+        if is_wide(X.shape[1]):
+            self._fit_wide(X)
+            return self
+        self._wide = None
         self._table = PrincipalTable(10**6, max_categories=self.max_categories).fit(X)
         self._encoder = TabularEncoder("onehot", "none", self.max_categories).fit(X)
         self.feature_names_in_ = self._encoder.feature_names_in_
@@ -116,6 +127,20 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         kept = max(1, min(self.components, rank, len(described) - 1))
         self._components = PublicComponents(kept, self.whiten).fit(described)
         return self
+
+    def _fit_wide(self, X: pd.DataFrame) -> None:
+        """The same of many columns, in short; no square of their number is made."""
+        wide, described = WideTable.learnt(X, self.max_categories)
+        self._wide = wide
+        self.feature_names_in_ = wide.encoder.feature_names_in_
+        self.n_features_in_ = wide.encoder.n_features_in_
+        self.edges_ = list(wide.edges.T)
+        made = PublicComponents(self.components, self.whiten, or_fewer=True).fit(described)
+        shares = made.explained_variance_ratio_
+        rank = max(1, int((shares > _FEW * shares[0]).sum()))
+        if rank < len(shares):
+            made = PublicComponents(rank, self.whiten).fit(described)
+        self._components = made
 
     def transform(self, X: pd.DataFrame) -> Floats:
         """Describe records, each by itself.
@@ -141,7 +166,8 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_columns(X)
         if len(X) == 0:
             return np.empty((0, len(self._components.scale_)), dtype=np.float32)
-        return in_blocks(lambda some: self._components.transform(self._describe(some)), X)
+        width = self._components.n_features_in_
+        return in_blocks(lambda some: self._components.transform(self._describe(some)), X, width)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the output's columns: ``component0``, ``component1``, ..."""
@@ -149,6 +175,8 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._components.get_feature_names_out()
 
     def _describe(self, X: pd.DataFrame) -> Floats:
+        if self._wide is not None:
+            return self._wide.described(X)
         indicators = self._indicators(self._encoder.transform(X)) / np.float32(self._divisor)
         return np.hstack([self._table.transform(X), indicators])
 

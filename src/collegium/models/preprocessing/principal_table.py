@@ -7,17 +7,20 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
 from collegium.checks import check_share, check_whole
 from collegium.errors import InputError
 from collegium.models.exact_products import exact_product
-from collegium.models.preprocessing.columns import check_columns, in_blocks
+from collegium.models.preprocessing.columns import ALIKE, check_columns, in_blocks
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
+from collegium.models.preprocessing.wide_table import WideTable, is_wide
 
 Floats = NDArray[np.float64]
 _SMALLEST_SHARE = 1e-3
 _FARTHEST = 10.0
+_POWER = 5  # iterations of the randomised solver
 
 
 class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -26,7 +29,8 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     A teacher that sees 150 records cannot learn that education and years of education say the same, or
     which of 42 countries resemble each other. Unlabelled public records show it: numbers enter as they
     are (standardised) and by their rank, categories as columns of 0 and 1, and the principal components
-    of these columns order a record's description by how much of it is shared between columns.
+    of these columns order a record's description by how much of it is shared between columns. Of more than
+    100 columns, numbers enter by themselves, and up to 2,000 in one of four bins, in place of their rank.
 
     Parameters
     ----------
@@ -71,6 +75,7 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     exact_by_record = True  # no bit of a record's features depends on another's presence
+    _wide: WideTable | None
 
     def __init__(
         self, components: int = 50, rarity: float = 0.5, max_categories: int | None = None
@@ -101,6 +106,11 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             :class:`~collegium.models.preprocessing.tabular_encoder.TabularEncoder` refuses.
         """
         self._check_settings()
+        check_columns(X)
+        if is_wide(X.shape[1]):
+            self._fit_wide(X)
+            return self
+        self._wide = None
         self._encoder = TabularEncoder("onehot", "none", self.max_categories).fit(X)
         self.feature_names_in_ = self._encoder.feature_names_in_
         self.n_features_in_ = self._encoder.n_features_in_
@@ -117,17 +127,31 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # Not by singular values of the records: the second moments are small, whatever their number.
         variances, directions = np.linalg.eigh(described.T @ described / len(described))
         variances, directions = np.maximum(variances[::-1], 0.0), directions[:, ::-1]
+        self._keep(variances, directions, float(variances.sum()))
+        return self
+
+    def _fit_wide(self, X: pd.DataFrame) -> None:
+        """The same of many columns, in short: the second moments would not be small."""
+        wide, described = WideTable.learnt(X, self.max_categories)
+        self._wide = wide
+        self._encoder = wide.encoder
+        self.feature_names_in_ = self._encoder.feature_names_in_
+        self.n_features_in_ = self._encoder.n_features_in_
+        most = min(self.components, *described.shape)
+        _, values, directions = randomized_svd(described, most, n_iter=_POWER, random_state=0)
+        everything = float(np.square(described, dtype=np.float64).sum()) / len(described)
+        variances = values.astype(np.float64) ** 2 / len(described)
+        self._keep(variances, directions.T.astype(np.float64), everything)
+
+    def _keep(self, variances: Floats, directions: Floats, everything: float) -> None:
+        """Keep the largest directions in which public records differ by more than next to nothing."""
         if not variances[:1].sum() > 0.0:
-            raise InputError(
-                "all records of the public table are alike; allowed are tables in which records differ; "
-                "give public records that look like the private ones"
-            )
+            raise InputError(ALIKE)
         kept = int((variances > _SMALLEST_SHARE**2 * variances[0]).sum())
         kept = min(kept, self.components)
-        total = float(np.sqrt(variances.sum()))
+        total = float(np.sqrt(everything))
         self._directions = directions[:, :kept] / total
         self.deviations_ = np.sqrt(variances[:kept]) / total
-        return self
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
         """Give records their coordinates, each by itself.
@@ -151,7 +175,7 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_columns(X)
-        return in_blocks(self._coordinates, X)
+        return in_blocks(self._coordinates, X, len(self._directions))
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the coordinates: ``principal_0``, ``principal_1``, ..."""
@@ -159,6 +183,8 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray([f"principal_{i}" for i in range(len(self.deviations_))], dtype=object)
 
     def _coordinates(self, X: pd.DataFrame) -> NDArray[np.float32]:
+        if self._wide is not None:
+            return exact_product(self._wide.described(X), self._directions).astype(np.float32)
         numbers, indicators = self._apart(self._encoder.transform(X).astype(np.float64))
         described = self._describe(numbers, self._normal_scores(numbers), indicators)
         return exact_product(described, self._directions).astype(np.float32)

@@ -15,9 +15,9 @@ from collegium.errors import InputError
 from collegium.models.preprocessing.columns import (
     check_columns,
     frequent_categories,
-    is_number,
     listed,
     numbers_of,
+    numeric_columns,
     texts_of,
 )
 
@@ -117,8 +117,9 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"the public table has {len(X)} rows and {X.shape[1]} columns; "
                 "at least one of each is needed; give public records to fit on"
             )
-        numeric = [column for column in X.columns if is_number(X[column])]
-        categorical = [column for column in X.columns if column not in set(numeric)]
+        numeric = numeric_columns(X)
+        are_numbers = set(numeric)
+        categorical = [column for column in X.columns if column not in are_numbers]
         numbers, texts = numbers_of(X, numeric), texts_of(X, categorical)
 
         self.feature_names_in_ = np.asarray(X.columns, dtype=object)
@@ -233,13 +234,9 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{listed(given - expected)}; allowed are exactly the columns of the public table; "
                 "add and drop columns accordingly"
             )
+        changed = set(numeric_columns(X)) ^ set(self.numeric_columns_)
         # A column without any value fits both kinds: its type says nothing.
-        wrong = {
-            column
-            for column in X.columns
-            if is_number(X[column]) != (column in self.numeric_columns_)
-            and not X[column].isna().all()
-        }
+        wrong = {column for column in changed if not X[column].isna().all()}
         if wrong:
             raise InputError(
                 f"columns {listed(wrong)} changed between numbers and categories; allowed is the "
