@@ -69,7 +69,11 @@ def works(collegium):
     def call(*arguments):
         code, output, errors = collegium(*arguments)
         assert code == 0, errors
-        told = ("warning: ", "Note: ledger ")
+        told = (
+            "warning: ",
+            "Note: ledger ",
+            f"Note: {Path(arguments[1]).with_suffix('')} is finished",
+        )
         assert not [line for line in errors.splitlines() if not line.startswith(told)]
         return output
 
@@ -187,7 +191,9 @@ def test_plan_shows_who_gets_what_and_writes_and_spends_nothing(tmp_path, works)
 
 def test_a_plan_of_answers_is_kept_by_the_run(finished, works):
     path, *_ = finished
-    planned = json.loads(works("plan", path, "--json"))["answers_affordable"]
+    planned = json.loads(works("plan", path, "--json", "--out", path.parent / "other"))[
+        "answers_affordable"
+    ]
     said = json.loads((path.with_suffix("") / "release" / "privacy.json").read_text())
     assert said["stopped_by"] == "budget" and said["labels_released"] == planned
 
