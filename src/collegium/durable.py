@@ -229,23 +229,26 @@ def private_folder(path: Path) -> None:
 
     One that is there is refused if it is a link or another user's, and nobody else may write into it.
     """
-    if path.is_symlink():
-        raise InputError(
-            f"{path} is a link, and links are not followed here: put the folder itself there"
-        )
+    refuse_link_or_foreign(path)
     try:
         path.mkdir(mode=0o700, parents=True)
         path.chmod(0o700)
     except FileExistsError:
         if not path.is_dir():
             raise
-        if is_foreign(path):
-            raise InputError(
-                f"{path} belongs to another user: choose another folder with --out"
-            ) from None
         mode = path.stat().st_mode
         if mode & 0o022:
             path.chmod(mode & 0o7755)
+
+
+def refuse_link_or_foreign(path: Path) -> None:
+    """Refuse a folder that is a link, or another user's; nothing is changed."""
+    if path.is_symlink():
+        raise InputError(
+            f"{path} is a link, and links are not followed here: put the folder itself there"
+        )
+    if path.is_dir() and is_foreign(path):
+        raise InputError(f"{path} belongs to another user: choose another folder with --out")
 
 
 def is_foreign(path: Path) -> bool:

@@ -18,6 +18,8 @@ from collegium.errors import InputError
 if TYPE_CHECKING:
     from collegium.report.sections import Table
     from collegium.study.config import StudyConfig
+    from collegium.study.folder import StudyFolder
+    from collegium.study.kept_rehearsals import KeptRehearsals
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 StudyFile = Annotated[
@@ -87,6 +89,7 @@ def plan(
         ),
     ] = None,
     spend: Spend = None,
+    out_folder: Out = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -99,20 +102,35 @@ def plan(
     from collegium.cli.blocks import show
     from collegium.cli.progress import NoteObserver
     from collegium.study.config import read_config
-    from collegium.study.runner import plan_study
+    from collegium.study.folder import StudyFolder
+    from collegium.study.kept_rehearsals import KeptRehearsals
+    from collegium.study.planned_settings import settled_method
+    from collegium.study.runner import FINISHED, plan_study
 
     hush(quiet)
-    config = with_spend(with_data_dir(read_config(study), data_dir), spend)
+    config = with_data_dir(read_config(study), data_dir)
+    folder = StudyFolder(out_folder or study.with_suffix(""))
+    if folder.is_finished():
+        raise InputError(f"{FINISHED.format(folder.path)} (`collegium report` shows this one)")
+    config = with_spend(config, spend, folder)
     observer = NoteObserver()
+    rehearsals = KeptRehearsals.beside(study, observer, anew=True)
     choice, show_first, verdict = None, _nothing, ""
-    if config.is_open:
-        choice, config, show_first, verdict = _choose(config, optimise, what_if or [])
+    if config.is_open and not folder.is_begun():
+        choice, config, show_first, verdict = _choose(config, optimise, what_if or [], rehearsals)
+    elif config.is_open:
+        if optimise is not None or what_if:
+            raise InputError(
+                f"{folder.path} was begun, and what its file leaves open was chosen then: leave out "
+                "--optimise and --what-if"
+            )
+        config = settled_method(config, folder, observer)
     elif optimise is not None or what_if:
         raise InputError(
             "--optimise and --what-if are for studies that leave open how they are learnt, and this one says "
             f"(method.kind is {config.method.kind!r}): leave them out"
         )
-    made = plan_study(config, observer=observer)
+    made = plan_study(config, folder, observer, rehearsals=rehearsals)
     planned, ledger = made.plan, made.ledger
     if planned.columns:
         planned.rehearse()  # refuses what the run would; seeing images may take minutes
@@ -145,7 +163,7 @@ def plan(
 
 
 def _choose(
-    config: StudyConfig, optimise: str | None, what_if: list[str]
+    config: StudyConfig, optimise: str | None, what_if: list[str], rehearsals: KeptRehearsals
 ) -> tuple[dict[str, Any], StudyConfig, Callable[[], None], str]:
     """Let the planner choose, also beside other levels.
 
@@ -159,7 +177,7 @@ def _choose(
     levels = parse_what_if(what_if)
     observer = NoteObserver()
     other = recommended(config, observer, optimise, levels) if levels else None
-    found = recommended(config, observer, optimise)
+    found = recommended(config, observer, optimise, rehearsals=rehearsals)
     told = found.to_dict()
     if other is not None:
         told["what_if"] = {"levels": levels, **other.to_dict()["expected"]}
@@ -200,22 +218,40 @@ def run(
     Example: collegium run study.toml
     """
     from collegium.cli.blocks import show_result
+    from collegium.cli.progress import NoteObserver
     from collegium.study.config import read_config
+    from collegium.study.folder import StudyFolder
+    from collegium.study.kept_rehearsals import KeptRehearsals
+    from collegium.study.planned_settings import settled_method
 
     hush(quiet)
     config = with_engine(with_data_dir(read_config(study), data_dir), engine, address)
-    config = with_spend(config, spend)
-    folder = out_folder or study.with_suffix("")
-    if config.is_open:
-        from collegium.cli.progress import NoteObserver
-        from collegium.study.folder import StudyFolder
-        from collegium.study.planned_settings import settled_method
+    folder = StudyFolder(out_folder or study.with_suffix(""))
+    config = with_spend(config, spend, folder)
+    if anyway:
+        _refuse_anyway(config, folder)
+    refuse_among_a_studys_files(folder.path)
+    rehearsals = KeptRehearsals.beside(study, NoteObserver())
+    config = settled_method(
+        config,
+        folder,
+        NoteObserver(),
+        keep=True,
+        refuse_useless=not anyway,
+        rehearsals=rehearsals,
+    )
+    show_result(_run(config, folder.path, as_json, rehearsals), as_json)
 
-        refuse_among_a_studys_files(folder)
-        config = settled_method(
-            config, StudyFolder(folder), NoteObserver(), keep=True, refuse_useless=not anyway
+
+def _refuse_anyway(config: StudyConfig, folder: StudyFolder) -> None:
+    """Refuse --anyway where no plan is made that would stop a run."""
+    if not config.is_open:
+        raise InputError(
+            "--anyway is for studies that leave open how they are learnt, and this one says "
+            f"(method.kind is {config.method.kind!r}): leave it out"
         )
-    show_result(_run(config, folder, as_json), as_json)
+    if folder.is_begun():
+        raise InputError(f"{folder.path} was begun, and goes on without --anyway: leave it out")
 
 
 def demo(
@@ -365,13 +401,22 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
     return changed
 
 
-def with_spend(config: StudyConfig, spend: float | None) -> StudyConfig:
+def with_spend(
+    config: StudyConfig, spend: float | None, folder: StudyFolder | None = None
+) -> StudyConfig:
     """Put the option --spend over the configuration's.
 
-    Raises InputError if it is no share, or means nothing to how the study goes about.
+    ``folder``: where the study is, or will be, kept.
+    Raises InputError if it is no share, means nothing to how the study goes about, or comes too late.
     """
     if spend is None:
         return config
+    if folder is not None and folder.is_begun():
+        raise InputError(
+            f"{folder.path} was begun, and how much of people's budgets it takes was decided then: leave "
+            "--spend out; for another release about the same people, copy the settings to a file of another "
+            "name"
+        )
     if "privacy.spend" in config.unused:
         raise InputError(
             f"--spend means nothing to method.kind = {config.method.kind!r}: leave it out"
@@ -395,14 +440,16 @@ def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:
         )
 
 
-def _run(config: StudyConfig, folder: Path, as_json: bool) -> Any:
+def _run(
+    config: StudyConfig, folder: Path, as_json: bool, rehearsals: KeptRehearsals | None = None
+) -> Any:
     """Run a study; returns what its method published."""
     from collegium.cli.progress import watching
     from collegium.study.runner import run_study
 
     refuse_among_a_studys_files(folder)
     with watching(not as_json) as observer:
-        return run_study(config, folder, observer)
+        return run_study(config, folder, observer, rehearsals)
 
 
 def _comparison_table(comparison: Mapping[str, float | None], n_test: int) -> Table:

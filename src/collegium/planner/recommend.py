@@ -189,6 +189,12 @@ def recommend_from(
     """
     facts.require_drawable()
     n_test = None if X_test is None else int(X_test.shape[0])
+    by_votes = votes(facts)
+    if by_votes is None and facts.goal == LABELS:
+        raise InputError(
+            f"labels are released by votes, but {facts.n_people:,} people with {facts.n_public:,} "
+            "public records are too few for votes: leave the goal out to train with DP-SGD"
+        )
     found = stand_ins(facts)
     candidate = direct(facts)
     tell(f"rehearsing {candidate.name} on {found.X.shape[0]:,} public records")
@@ -197,13 +203,7 @@ def recommend_from(
     )
     at = _Scores(rehearsal)
     whole = at(facts.signal)
-    by_votes = votes(facts)
     tried = {candidate.name: whole}
-    if by_votes is None and facts.goal == LABELS:
-        raise InputError(
-            f"labels are released by votes, but {facts.n_people:,} people with {facts.n_public:,} "
-            "public records are too few for votes: leave the goal out to train with DP-SGD"
-        )
     if by_votes is not None:
         tell(f"rehearsing {by_votes.name}")
         held = tried[by_votes.name] = rehearse_votes(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from collegium.checks import check_number
 from collegium.ledger.limits import HALF
 from collegium.planner.expected import MEASURES
 from collegium.planner.facts import Facts
@@ -38,6 +39,19 @@ class Share:
     value: float
     why: str
     buys: Mapping[float, float]
+
+    def __post_init__(self) -> None:
+        check_number("share", self.value, above=0, most=1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write it for JSON."""
+        return {"value": self.value, "why": self.why, "buys": list(self.buys.items())}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Share:
+        """Read what :meth:`to_json` wrote."""
+        buys = {float(part): float(score) for part, score in kept["buys"]}
+        return cls(float(kept["value"]), str(kept["why"]), buys)
 
     @classmethod
     def of_answers(cls) -> Share:

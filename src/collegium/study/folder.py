@@ -7,10 +7,12 @@ journal says is refused before anything is asked, drawn or overwritten.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import io
 import json
+import os
 import platform
 from collections.abc import Collection, Iterator
 from importlib.metadata import version
@@ -26,6 +28,7 @@ from collegium.durable import (
     check_folder,
     clear_all_leftovers,
     private_folder,
+    refuse_link_or_foreign,
     write_durably,
 )
 from collegium.errors import InputError, StudyMismatchError
@@ -78,18 +81,57 @@ class StudyFolder:
 
         A folder of another user, and a vault with links in it, are refused.
         """
-        try:
+        with self._told_if_unwritable():
             if self.vault.is_symlink() or self.vault.exists():
                 refuse_links(self.vault)
             for folder in (self.path.resolve(), self.release, self.vault):
                 private_folder(folder)
             self.vault.chmod(0o700)
             check_folder(self.vault)
+
+    def require_usable(self) -> None:
+        """Refuse, before minutes are spent, what would be refused after them; nothing stays written.
+
+        That is a folder that cannot be written or is another user's, a study that another process is running,
+        and a release without the vault that it was made of.
+        """
+        with self._told_if_unwritable():
+            if self.vault.is_symlink() or self.vault.exists():
+                refuse_links(self.vault)
+            for folder in (self.path.resolve(), self.release, self.vault):
+                refuse_link_or_foreign(folder)
+            place = self.vault.resolve()
+            while not place.exists():
+                place = place.parent
+            if not place.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            check_folder(place)
+        if not self.vault.exists():
+            return self._require_no_release()
+        with self.locked():
+            if not self._has_begun():
+                self._require_no_release()
+
+    @contextlib.contextmanager
+    def _told_if_unwritable(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise InputError(
                 f"the study folder {self.path} cannot be written ({error.strerror}): choose another with "
                 "--out"
             ) from None
+
+    def _has_begun(self) -> bool:
+        return any(path.is_file() for path in self.vault.rglob("[!.]*"))
+
+    def is_begun(self) -> bool:
+        """Tell whether a study was begun here."""
+        return (self.path / MANIFEST).exists()
+
+    def is_finished(self) -> bool:
+        """Tell whether all was drawn and published; then a run publishes it once more."""
+        return self.voting_has_ended() and (self.release / PAGE).exists()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -146,7 +188,7 @@ class StudyFolder:
         """
         path = self.path / MANIFEST
         manifest = {"format": FORMAT, "config": config, "inputs": inputs}
-        if not any(path.is_file() for path in self.vault.rglob("[!.]*")):
+        if not self._has_begun():
             self._require_no_release()
             make_key(self.vault)
         journal = self.open_journal()
@@ -224,7 +266,7 @@ class StudyFolder:
 
     def _require_no_release(self) -> None:
         """Refuse to begin beside anything that was released: what is left may be what labels were in."""
-        if any(path.is_file() for path in self.release.iterdir()):
+        if self.release.is_dir() and any(path.is_file() for path in self.release.iterdir()):
             raise StudyMismatchError(
                 f"labels were released into {self.release}, but the vault beside it holds no study: nothing "
                 "was asked, since what was spent is not known; restore the vault from a backup"

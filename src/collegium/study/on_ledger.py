@@ -90,6 +90,7 @@ class StudyLedger(Generic[S]):
 
     ``place``: of the ledger.
     ``spending``: what the release may use.
+    ``promised``: the ledger as it was opened; None: there is none yet.
     ``left``: what people had left when it was planned; None where that was decided before.
     ``kept``: what its folder remembers, if it was begun.
     """
@@ -98,11 +99,12 @@ class StudyLedger(Generic[S]):
         self,
         place: Place,
         spending: S,
+        promised: Ledger | None,
         left: Balance | None,
         kept: dict[str, Any] | None = None,
     ) -> None:
         self.place, self.spending, self.left = place, spending, left
-        self._kept = kept
+        self.promised, self._kept = promised, kept
 
     @property
     def in_words(self) -> str:
@@ -323,12 +325,13 @@ class PeopleOnLedger:
             () if data.made_public is None else data.made_public,
         )
 
-    def looked_up(self, place: Place, granted: Budgets) -> tuple[Ledger | None, Balance]:
-        """Open a ledger, if there is one yet, and look up what people have left there.
+    def looked_up(
+        self, place: Place, granted: Budgets, ledger: Ledger | None
+    ) -> tuple[Ledger | None, Balance]:
+        """Look up what people have left in a ledger, if there is one yet.
 
         Raises LedgerError if they may be others than those whom it knows, or another ledger's.
         """
-        ledger = place.opened()
         if ledger is None:
             if not self.allow_new_people:
                 refuse_strangers(granted, str(place), self.face)
@@ -341,16 +344,18 @@ class PeopleOnLedger:
 
 def begin(
     wanted: PeopleOnLedger,
-    decide: Callable[[Balance], Allowance],
+    decide: Callable[[Balance, Ledger | None], Allowance],
     folder: StudyFolder | None,
     observer: Observer,
     spend: Callable[[Budgets, Allowance], S],
+    opened: Ledger | None = None,
 ) -> StudyLedger[S] | None:
     """Find out what a release may use of people's budgets; None if no ledger remembers it.
 
-    ``decide``: what it may use, given what they have left.
+    ``decide``: what it may use, given what they have left in a ledger; None: there is none yet.
     ``folder``: if it holds this very release, begun before.
     ``spend``: makes what the release does about it, given who granted what, and what of it it may use.
+    ``opened``: its ledger, if that was opened before.
     Raises InputError if the user named a ledger that cannot remember this; LedgerError if these people may be
         others than those whom it knows.
     """
@@ -374,14 +379,14 @@ def begin(
         )
         return None
     granted = wanted.people()
-    ledger, left = wanted.looked_up(place, granted)
+    ledger, left = wanted.looked_up(place, granted, opened or place.opened())
     new = int((left.cohort == 0).sum())
     if ledger is not None and 0 < new < granted.n_owners:
         observer.note(
             f"{new:,} of {granted.n_owners:,} people are new to the ledger {place}, and join with whole "
             "budgets"
         )
-    return StudyLedger(place, spend(granted, decide(left)), left)
+    return StudyLedger(place, spend(granted, decide(left, ledger)), ledger, left)
 
 
 def _begun(
@@ -409,7 +414,8 @@ def _begun(
             "whole folder from one backup"
         )
     allowance = Allowance(kept["release"], lifetime, groups, delta_0, codes.astype(np.intp))
-    return StudyLedger(place or Place(NONE), spend(people, allowance), None, kept)
+    promised = None if place is None else place.opened()
+    return StudyLedger(place or Place(NONE), spend(people, allowance), promised, None, kept)
 
 
 def _promised(neighbours: Neighbours) -> Neighbours:

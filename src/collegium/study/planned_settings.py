@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,21 @@ from collegium.dpsgd.ledgered import DPSGDSpending, allow
 from collegium.durable import write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.ledger.allowance import Allowance
-from collegium.ledger.ledger import Balance
-from collegium.planner.expected import MEASURES
+from collegium.ledger.ledger import Balance, Ledger
+from collegium.planner.candidates import direct
+from collegium.planner.expected import MEASURES, Expected
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import Recommendation, recommend_from
 from collegium.planner.share import AUTO
+from collegium.planner.votes import votes
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig, config_from, read_config
 from collegium.study.folder import StudyFolder
+from collegium.study.kept_rehearsals import KeptRehearsal, KeptRehearsals
 from collegium.study.on_ledger import PeopleOnLedger, begin, place_of, why_not
 from collegium.study.predicted_quality import keep_foretold
+from collegium.study.runner import require_ready
+from collegium.study.spend import refuse_to_spend
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
 from collegium.toml_files import toml_text
@@ -83,34 +88,106 @@ def plan(study: str | Path) -> Recommendation:
     return recommended(config, Observer())
 
 
+@dataclass(frozen=True)
+class Choice:
+    """How a study that left it open is learnt: what a run needs of a recommendation.
+
+    ``method``, ``sections``, ``reasons``, ``expected``, ``notes``, ``verdict``: as of
+        :class:`~collegium.planner.recommend.Recommendation`.
+    """
+
+    method: str
+    sections: Mapping[str, Mapping[str, Any]]
+    reasons: Mapping[str, str]
+    expected: Expected
+    notes: tuple[str, ...]
+    verdict: str
+
+    @classmethod
+    def of(cls, found: Recommendation) -> Choice:
+        """Take it from a recommendation."""
+        return cls(**{one.name: getattr(found, one.name) for one in fields(cls)})
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Choice:
+        """Read what ``asdict`` wrote."""
+        expected = Expected(**kept["expected"])
+        return cls(**{**kept, "expected": expected, "notes": tuple(kept["notes"])})
+
+
+class _PublicSide:
+    """All that the planner sees of a study: facts, as a ledger leaves them, and public test records.
+
+    ``goal``: instead of the file's.
+    ``levels``: ε of levels, instead of the file's.
+
+    Attributes: ``facts``; ``X_test``; ``spend``: as the planner takes it; ``notes``: what a ledger leaves.
+    """
+
+    def __init__(
+        self,
+        config: StudyConfig,
+        goal: str | None = None,
+        levels: Mapping[str, float] | None = None,
+    ) -> None:
+        if goal is not None and goal not in MEASURES:
+            raise InputError(f"--optimise must be one of {', '.join(MEASURES)}, got {goal!r}")
+        levels = levels or {}
+        wanted = _with_levels(config, levels) if levels else config
+        place = place_of(config)
+        if place is None:
+            refuse_to_spend(config)
+        ledger = None if place is None else place.opened()
+        # A ledger knows what people granted until now.
+        data = _read(wanted if ledger is None else config)
+        facts = _instead(facts_of(config, data, goal), levels)
+        self.X_test = data.X_test
+        self.facts = _on_ledger(config, data, facts, levels, ledger)
+        self.spend = _to_spend(config, data)
+        self.notes: tuple[str, ...] = ()
+        if self.facts is not facts:
+            self.notes = (
+                f"chosen and predicted with what the ledger leaves: {self.facts.n_people:,} of "
+                f"{facts.n_people:,} people take part, with {self.facts.signal / facts.signal:.0%} of the "
+                "signal that all of them granted",
+            )
+        _require_fit(config, self.facts)
+
+    def kept_in(self, rehearsals: KeptRehearsals) -> KeptRehearsal:
+        """Say where the choice is kept."""
+        return rehearsals.on("choice", self.facts, self.X_test, self.spend)
+
+    def rehearsed(self, observer: Observer) -> Recommendation:
+        """Let the planner choose."""
+        return recommend_from(self.facts, self.X_test, observer.note, self.spend)
+
+
 def recommended(
     config: StudyConfig,
     observer: Observer,
     goal: str | None = None,
     levels: Mapping[str, float] | None = None,
+    rehearsals: KeptRehearsals | None = None,
 ) -> Recommendation:
     """Let the planner choose for a study.
 
     ``goal``: instead of the file's.
     ``levels``: ε of levels, instead of the file's.
+    ``rehearsals``: keeps what was chosen, for a run.
     """
-    if goal is not None and goal not in MEASURES:
-        raise InputError(f"--optimise must be one of {', '.join(MEASURES)}, got {goal!r}")
-    levels = levels or {}
-    wanted = _with_levels(config, levels) if levels else config
-    place = place_of(config)
-    is_known = place is not None and place.opened() is not None
-    data = _read(config if is_known else wanted)  # a ledger knows what people granted until now
-    facts = _instead(facts_of(config, data, goal), levels)
-    left = _on_ledger(config, data, facts, levels, is_known)
-    found = recommend_from(left, data.X_test, observer.note, _to_spend(config, data))
-    if left is facts:
-        return found
-    line = (
-        f"chosen and predicted with what the ledger leaves: {left.n_people:,} of {facts.n_people:,} people "
-        f"take part, with {left.signal / facts.signal:.0%} of the signal that all of them granted"
-    )
-    return replace(found, notes=(line, *found.notes))
+    seen = _PublicSide(config, goal, levels)
+    found = seen.rehearsed(observer)
+    if rehearsals is not None:
+        seen.kept_in(rehearsals).keep(asdict(Choice.of(found)))
+    return replace(found, notes=(*seen.notes, *found.notes))
+
+
+def _chosen(config: StudyConfig, observer: Observer, rehearsals: KeptRehearsals) -> Choice:
+    """Take what a plan has chosen of the same facts, or choose."""
+    seen = _PublicSide(config)
+    found = seen.kept_in(rehearsals).taken(Choice.from_json)
+    found = Choice.of(seen.rehearsed(observer)) if found is None else found
+    return replace(found, notes=(*seen.notes, *found.notes))
 
 
 def _read(config: StudyConfig) -> StudyData:
@@ -131,25 +208,25 @@ def _on_ledger(
     data: StudyData,
     facts: Facts,
     levels: Mapping[str, float],
-    is_known: bool,
+    opened: Ledger | None,
 ) -> Facts:
     """Take what people have left, where a ledger knows of other releases: as a run will.
 
     ``levels``: what if they meant this ε? What was used stays used.
-    ``is_known``: whether the ledger is there.
+    ``opened``: the ledger; None: there is none yet.
     """
     place, wanted = place_of(config), PeopleOnLedger.of_study(config, data)
     if place is None:
         return facts
-    if not is_known:  # everybody has everything, unless another ledger knows them
+    if opened is None:  # everybody has everything, unless another ledger knows them
         if not wanted.why_not:
-            wanted.looked_up(place, data.people)
+            wanted.looked_up(place, data.people, None)
         return facts
 
-    def decide(left: Balance) -> Allowance:
+    def decide(left: Balance, _: Ledger | None) -> Allowance:
         return allow(left, None, data.people)
 
-    ledger = begin(wanted, decide, None, Observer(), DPSGDSpending)
+    ledger = begin(wanted, decide, None, Observer(), DPSGDSpending, opened)
     if ledger is None or ledger.left is None or ledger.left.untouched.all():
         return facts
     budgets = data.allowed(ledger.spending).budgets
@@ -160,8 +237,16 @@ def _on_ledger(
 def _to_spend(config: StudyConfig, data: StudyData) -> float | str:
     """Say which share of what people have left may be spent: without a ledger, all that they grant."""
     if place_of(config) is None or why_not(config, data):
+        refuse_to_spend(config)
         return 1.0
     return AUTO if config.privacy.spend is None else config.privacy.spend
+
+
+def _require_fit(config: StudyConfig, facts: Facts) -> None:
+    """Refuse keys of the file that do not go with a way to learn that may be chosen."""
+    for candidate in (direct(facts), votes(facts)):
+        if candidate is not None:
+            with_sections(config, candidate.sections)
 
 
 def facts_of(config: StudyConfig, data: StudyData, goal: str | None = None) -> Facts:
@@ -194,18 +279,22 @@ def settled_method(
     *,
     keep: bool = False,
     refuse_useless: bool = False,
+    rehearsals: KeptRehearsals | None = None,
 ) -> StudyConfig:
     """Fill in what a study leaves open: as its folder remembers, or as the planner chooses now.
 
     ``folder``: where the study is, or will be, kept.
     ``keep``: whether to write down there what is chosen now.
     ``refuse_useless``: whether to stop where the model would be no better than always giving one answer.
+    ``rehearsals``: keeps what a plan has chosen; default: it is chosen now.
     """
     if not config.is_open:
         return config
-    if (folder.vault / "manifest.json").exists():
+    if keep:
+        require_ready(config, folder)
+    if folder.is_begun():
         return _as_remembered(config, folder)
-    found = recommended(config, observer)
+    found = _chosen(config, observer, KeptRehearsals() if rehearsals is None else rehearsals)
     said = [line for line in found.notes if not (refuse_useless and line == found.verdict)]
     for line in (f"chosen: {found.method}. Expected: {found.expected.in_words()}", *said):
         observer.note(line)

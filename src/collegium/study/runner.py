@@ -13,20 +13,25 @@ from pathlib import Path
 from typing import Any
 
 from collegium.budgets import Budgets
-from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance, Spending
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.identity import Identity, SourceFiles, identity_of
+from collegium.study.kept_rehearsals import KeptRehearsals
 from collegium.study.methods.protocol import Method, Plan, Study, method_of
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import PeopleOnLedger, Reserved, StudyLedger, begin, reserved
-from collegium.study.spend import to_spend
+from collegium.study.spend import refuse_to_spend, to_spend
 from collegium.study.student import tell_if_unwritable
 from collegium.study.terms import keep_or_match
 from collegium.study.withdrawals import refuse_half_forgotten
+
+FINISHED = (
+    "{} is finished, so nothing more is drawn or spent; for another release about the same people, copy the "
+    "settings to a file of another name, and plan and run that"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +43,8 @@ class Job:
     ``identity``: what makes it this release and no other.
     ``on_ledger``: which ledger is to remember it, and of whom.
     ``spending``: makes what it does about that ledger, given who granted what, and what of it it may use.
-    ``allowance``: decides what it may use of what people have left.
+    ``allowance``: decides what it may use of what people have left in a ledger, None where that is yet to be
+        made.
     ``plan``: plans with those who take part, given what a ledger lets it use, and the ledger; both may be
         None. This and ``allowance`` are told, first, which folder holds this very release, begun before.
     """
@@ -48,7 +54,7 @@ class Job:
     identity: Identity
     on_ledger: PeopleOnLedger
     spending: Callable[[Budgets, Allowance], Spending]
-    allowance: Callable[[StudyFolder | None, Balance, Observer], Allowance]
+    allowance: Callable[[StudyFolder | None, Balance, Ledger | None, Observer], Allowance]
     plan: Callable[[StudyFolder | None, Any, Ledger | None], Plan[Any, Any]]
 
 
@@ -68,6 +74,7 @@ def plan_study(
     *,
     is_claimed: bool = False,
     on_ledger: bool = True,
+    rehearsals: KeptRehearsals | None = None,
 ) -> PlannedJob:
     """Read the records and make the plan; nothing is trained, written or spent.
 
@@ -76,15 +83,17 @@ def plan_study(
     ``observer``: is told how it gets on.
     ``is_claimed``: whether to claim the folder, whose lock is held, for this study.
     ``on_ledger``: whether to ask what a ledger has left; without, people grant all that their levels mean.
+    ``rehearsals``: keeps what is rehearsed; default: it is rehearsed each time.
     Raises InputError if anything cannot be used, or a file is changed while it is read.
     """
     observer = Observer() if observer is None else observer
+    kept = KeptRehearsals() if rehearsals is None else rehearsals
     method, files = method_of(config), SourceFiles.of(config)
     method.check(config)
     config, records = method.read(config, folder, observer)
 
     def study(begun_in: StudyFolder | None) -> Study[Any]:
-        return Study(config, records, folder, begun_in is not None, observer)
+        return Study(config, records, folder, begun_in is not None, observer, kept)
 
     job = Job(
         config.title(),
@@ -92,22 +101,23 @@ def plan_study(
         identity_of(config, records.fingerprints),
         PeopleOnLedger.of_study(config, records),
         method.spending,
-        lambda begun_in, left, _: _to_spend(method, study(begun_in), left),
+        lambda begun_in, left, promised, _: _to_spend(method, study(begun_in), left, promised),
         lambda begun_in, *how: method.plan(study(begun_in), *how),
     )
     if is_claimed:
         assert folder is not None
         job.identity.claim(folder)
     planned = plan_job(job, folder, observer, on_ledger=on_ledger)
-    if on_ledger and planned.ledger is None and config.privacy.spend is not None:
-        raise InputError(
-            f"privacy.spend = {config.privacy.spend:g} is a share of what people have left in a ledger, "
-            "and none remembers this study: leave it out, or name a ledger"
-        )
+    if on_ledger and planned.ledger is None:
+        refuse_to_spend(config)
     return planned
 
 
-def _to_spend(method: Method[Any, Any], study: Study[Any], left: Balance) -> Allowance:
+def _to_spend(
+    method: Method[Any, Any], study: Study[Any], left: Balance, promised: Ledger | None
+) -> Allowance:
+    if promised is not None:
+        method.check_on(study, promised)
     everything = method.allowance(study, left)
     return to_spend(
         study.config, everything, lambda: method.least_share(study, everything), study.observer
@@ -125,36 +135,52 @@ def plan_job(
     if on_ledger:
         ledger = begin(
             job.on_ledger,
-            lambda left: job.allowance(begun_in, left, observer),
+            lambda left, promised: job.allowance(begun_in, left, promised, observer),
             begun_in,
             observer,
             job.spending,
         )
-    promised = None if ledger is None else ledger.place.opened()
-    plan = job.plan(begun_in, None if ledger is None else ledger.spending, promised)
+    on_it = (None, None) if ledger is None else (ledger.spending, ledger.promised)
+    plan = job.plan(begun_in, *on_it)
     job.files.require_unchanged()
     return PlannedJob(job, plan, ledger)
 
 
-def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) -> Any:
+def require_ready(config: StudyConfig, folder: StudyFolder) -> None:
+    """Refuse, before anything is rehearsed, what can be told without records: workers and folder.
+
+    Raises InputError.
+    """
+    config.engine().check()
+    refuse_half_forgotten(folder)
+    folder.require_usable()
+
+
+def run_study(
+    config: StudyConfig,
+    out: Path,
+    observer: Observer | None = None,
+    rehearsals: KeptRehearsals | None = None,
+) -> Any:
     """Run a study, or go on with it where it was interrupted.
 
     ``config``: from :func:`~collegium.study.config.read_config`.
     ``observer``: is told how it gets on.
+    ``rehearsals``: keeps what is rehearsed; default: it is rehearsed each time.
     Returns: what its method published.
     Raises InputError if anything that was given cannot be used: before the first draw, so nothing
         is spent.
     """
-    config.engine().check()
     folder = StudyFolder(Path(out))
     observer = Observer() if observer is None else observer
-    refuse_half_forgotten(folder)
-    return _run(plan_study(config, folder, observer), folder, observer)
+    require_ready(config, folder)
+    return _run(plan_study(config, folder, observer, rehearsals=rehearsals), folder, observer)
 
 
 def run_job(job: Job, out: Path, observer: Observer | None = None) -> Any:
     """Run what was read already, or go on with it; see :func:`run_study`."""
     folder, observer = StudyFolder(Path(out)), Observer() if observer is None else observer
+    folder.require_usable()
     return _run(plan_job(job, folder, observer), folder, observer)
 
 
@@ -168,6 +194,8 @@ def _run(planned: PlannedJob, folder: StudyFolder, observer: Observer) -> Any:
     folder.open()
     with folder.locked():
         planned.job.identity.claim(folder)
+        if folder.is_finished():
+            observer.note(FINISHED.format(folder.path))
         refuse_half_forgotten(folder)
         plan.keep_in(folder)
         if ledger is not None:

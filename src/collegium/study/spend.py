@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance
 from collegium.planner.share import Share
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
+
+
+def refuse_to_spend(config: StudyConfig) -> None:
+    """Refuse to take a share of what people have left in a ledger, where none remembers a study.
+
+    Raises InputError.
+    """
+    if config.privacy.spend is not None:
+        raise InputError(
+            f"privacy.spend = {config.privacy.spend:g} is a share of what people have left in a ledger, "
+            "and none remembers this study: leave it out, or name a ledger"
+        )
 
 
 def to_spend(

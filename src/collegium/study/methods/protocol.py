@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from collegium.accounting.neighbours import Arrangement
@@ -23,6 +23,7 @@ from collegium.report.audit import Audit
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
+from collegium.study.kept_rehearsals import KeptRehearsals
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import StudyPeople
 from collegium.study.reading import read_records
@@ -52,6 +53,7 @@ class Study(Generic[R]):
     ``folder``: where the run will be kept, if anywhere.
     ``is_begun``: whether that folder holds this very study, begun before.
     ``observer``: is told how it gets on.
+    ``rehearsals``: keeps what is rehearsed for a plan, and the run that follows it.
     """
 
     config: StudyConfig
@@ -59,6 +61,7 @@ class Study(Generic[R]):
     folder: StudyFolder | None
     is_begun: bool
     observer: Observer
+    rehearsals: KeptRehearsals = field(default_factory=KeptRehearsals)
 
     @property
     def begun_in(self) -> StudyFolder | None:
@@ -208,6 +211,10 @@ class Method(ABC, Generic[R, S]):
         """
         read: tuple[StudyConfig, Any] = read_records(config)
         return read
+
+    def check_on(self, study: Study[R], promised: Ledger) -> None:
+        """Refuse a ledger that promises what it cannot be charged for: before anything is rehearsed."""
+        return
 
     def allowance(self, study: Study[R], left: Balance) -> Allowance:
         """Find what people have left for it; what it does not spend is given back."""

@@ -81,6 +81,10 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
             student_of(config)
             student_preprocessing_of(config)
 
+    def check_on(self, study: Study[StudyData], promised: Ledger) -> None:
+        """Refuse neighbours that are weaker than the ledger's."""
+        _relation(study.begun_in, promised, dpsgd_recipe_of(study.config))
+
     def allowance(self, study: Study[StudyData], left: Balance) -> Allowance:
         """Take what people have left, of a ledger that can count Gaussian noise."""
         recipe = dpsgd_recipe_of(study.config)
@@ -93,7 +97,12 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
         left = replace(
             facts, groups=everything.groups, sizes=everything.sizes(), dpsgd=recipe.dpsgd
         )
-        return rehearsed_share(left, recipe.preprocessing, config.has_student)
+        rehearsals = study.rehearsals.on("share", left, config.preprocessing, config.has_student)
+        found = rehearsals.taken(Share.from_json)
+        if found is None:
+            found = rehearsed_share(left, recipe.preprocessing, config.has_student)
+            rehearsals.keep(found.to_json())
+        return found
 
     def plan(
         self, study: Study[StudyData], spending: DPSGDSpending | None, promised: Ledger | None

@@ -171,7 +171,11 @@ class _Votes:
         return ""
 
     def allowance(
-        self, begun_in: StudyFolder | None, left: Balance, observer: Observer
+        self,
+        begun_in: StudyFolder | None,
+        left: Balance,
+        promised: Ledger | None,
+        observer: Observer,
     ) -> Allowance:
         """Take some of what people have left, if its answers add up to what a ledger promises."""
         price_on(left.lifetime.promise, self._planned.aggregator, self._account.price)
