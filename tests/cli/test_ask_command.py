@@ -83,13 +83,22 @@ def test_answers_are_printed_with_who_is_heard_and_what_was_paid(ask):
         "mean income by sex where age >= 40", "median(age)", "mean(income) where age>39.0 by sex"
     )
     lines = printed.splitlines()
-    assert lines[0] == "mean income by sex where age >= 40:"
-    assert re.match(r"  F: [\d,.-]+ ± [\d,.]+ \(95 %: .* to .*\)", lines[1])
+    assert lines[0] == "mean income by sex where age >= 40 (± standard error; 95 % interval):"
+    assert re.match(
+        r"  F: [\d,.-]+ ± [\d,.]+ \([\d,.]+ to [\d,.]+; of [\d,.]+ ± [\d,.]+ rows that could be read\)",
+        lines[1],
+    )
     assert sum("median age:" in line for line in lines) == 1
     assert printed.count("mean income by sex") == 1  # asked twice, answered once
     row = next(line.split() for line in lines if line.split()[:1] == ["high"])
     assert row[1:4] == ["600", "66.7", "%"]
-    assert row[-2:] == ["100.0", "%"]  # all is used
+    assert row[-2:] == ["100", "%"]  # all is used
+    # Each answer says what it costs, in shares that add up to that.
+    prices = [
+        float(found[1])
+        for found in re.finditer(r"price: ([\d.]+) % of the budget of each person of high", printed)
+    ]
+    assert sum(prices) == pytest.approx(100, abs=1)
 
 
 def test_the_whole_share_is_used_and_no_more(answers):
@@ -148,9 +157,7 @@ def test_every_kind_of_file_and_of_budgets_says_the_same(answers):
 
 def test_a_plan_spends_nothing_and_says_what_each_rule_would_give(ask, answers, folder):
     printed, _ = ask("mean income where age >= 40", "--plan")
-    assert (
-        "saturating" in printed and "(chosen)" in printed and "each person pays at most" in printed
-    )
+    assert "saturating" in printed and "(chosen)" in printed and "of low at most" in printed
     (plan,) = answers("mean income", "--plan")["plans"]
     assert set(plan["predicted"]) == {"saturating", "proportional", "uniform"}
     ask("mean income", "--plan", "--owner", "id")
@@ -181,6 +188,7 @@ def test_a_ledger_remembers_and_the_next_question_has_what_is_left(
     ask("median age", *on_it, "--spend", 1.0, table="people.parquet")
     printed, errors = ask("median age", *on_it, "--spend", 1.0)
     assert "300 of 600 people take no part" in errors
+    assert "of the 300 people who still take part; 300 have nothing left (high: 300)" in printed
     assert not [line for line in printed.splitlines() if line.split()[:1] == ["high"]]
     others = pd.read_csv(folder / "people.csv")
     others.assign(id="q" + others["id"]).to_csv(tmp_path / "others.csv", index=False)
@@ -189,7 +197,7 @@ def test_a_ledger_remembers_and_the_next_question_has_what_is_left(
     assert "(--allow-new-people)" in errors and "allow_new_people" not in errors
     ask(*asked, "--allow-new-people", table=tmp_path / "others.csv")
     _, errors = ask("mean income", "--ledger", place, "--spend", 0.5, code=2)
-    assert "no ledger can remember this: nobody is named" in errors
+    assert "cannot remember this one: nobody is named" in errors
 
 
 def test_a_ledger_knows_a_question_again_and_a_record_keeps_it_from_being_charged(
@@ -221,7 +229,11 @@ def test_a_bare_count_is_free_and_takes_no_part_of_what_others_pay(ask, answers,
     assert "count: public, so it is free" in ask("count", "--plan")[0].splitlines()
     place = tmp_path / "people.ledger"
     printed, _ = ask("count", "--owner", "id", "--ledger", place)  # no --spend: none is needed
-    assert "count: 600 ± 0" in printed and "paid" not in printed and not place.exists()
+    assert (
+        "count: 600 people (public, and exact)" in printed
+        and "paid" not in printed
+        and not place.exists()
+    )
     record = ["--record", tmp_path / "record.json"]
     ask("count", "mean income", *record)
     printed, _ = ask("mean income", "median age", "--plan", *record)
@@ -335,7 +347,7 @@ def test_names_with_commas_are_quoted_where_they_stand_among_others(collegium, t
     printed = collegium(*call)[1]
     for name in ("London, F: ", "'Paris, France', F: ", "'a: b', M: "):
         assert f"\n  {name}" in printed
-    assert "pays at most ε = 'h, i' 1" in collegium(*call, "--plan")[1]
+    assert "price: 100 % of each person's budget at most" in collegium(*call, "--plan")[1]
     _, _, errors = collegium(*call, "count where town == 'Rome'")
     assert "allowed are 'Paris, France', London, 'a: b'" in errors or "allowed are London" in errors
     assert "'Paris, France'" in collegium("schema", "show", tmp_path / "schema.toml")[1]
@@ -440,3 +452,19 @@ def test_answers_are_written_where_nothing_is(ask, tmp_path):
     assert "exists already" in ask("mean age", "--out", path, code=2)[1]
     printed, _ = ask("mean age", "--quiet")
     assert len(printed.splitlines()) == 1
+
+
+def test_what_a_ledger_beside_the_table_cannot_remember_is_refused(
+    ask, collegium, folder, tmp_path, monkeypatch
+):
+    monkeypatch.delenv("COLLEGIUM_LEDGER", raising=False)
+    for name in ("people.csv", "schema.toml"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    printed, errors = ask("mean income", table=tmp_path / "people.csv")
+    assert "nobody remembers what is spent here" in errors  # there is no ledger yet
+    collegium("ledger", "init", tmp_path / "people.ledger")
+    for how, why in (((), "--owner COLUMN"), (("--owner", "id", "--noise-seed", 1), "is seeded")):
+        _, errors = ask("mean income", *how, table=tmp_path / "people.csv", code=2)
+        assert why in errors and "--ledger none" in errors and errors.count("\n") == 1
+    printed, _ = ask("mean income", "--ledger", "none", table=tmp_path / "people.csv")
+    assert printed.startswith("mean income: ")

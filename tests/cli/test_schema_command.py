@@ -32,7 +32,7 @@ def test_a_draft_is_written_shown_and_never_written_over(collegium, public, tmp_
     assert file.read_bytes() == before
     code, printed, _ = collegium("schema", "show", file)
     assert code == 0 and "7.5 to 8.25" in printed
-    assert "One person counts for at most 1 row" in printed
+    assert "Counts are of people: each counts once" in " ".join(printed.split())
     code, printed, _ = collegium("schema", "show", file, "--json")
     shown = json.loads(printed)
     assert shown["digest"] == Schema.read(file).digest
@@ -71,3 +71,17 @@ def test_what_is_wrong_is_one_line(collegium, tmp_path):
         "schema", "init", tmp_path / "none.csv", "--out", tmp_path / "a.toml"
     )
     assert not (tmp_path / "a.toml").exists()
+
+
+def test_a_draft_says_what_counts_count(collegium, public, tmp_path):
+    """People, or rows: asked for by an option, said in the draft and on the screen."""
+    for rows, said in (
+        (1, "Counts are of people"),
+        (4, "Counts are of rows, at most 4 of each person"),
+    ):
+        file = tmp_path / f"{rows}.toml"
+        how = ("--rows-per-person", rows) * (rows > 1)
+        code, printed, errors = collegium("schema", "init", public, "--out", file, *how)
+        assert code == 0, errors
+        assert said in printed and f"# {said}" in file.read_text()
+        assert Schema.read(file).rows_per_owner == rows

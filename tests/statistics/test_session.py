@@ -520,7 +520,7 @@ def test_a_plan_says_what_is_free():
     people = pd.DataFrame({"age": [30, 40, 50, 60] * 50})
     ask = Statistics(people, [1.0, 2.0] * 100, schema=SCHEMA)
     assert str(ask.plan("count")) == "count: public, so it is free"
-    assert "pays at most" in str(ask.plan("mean age"))
+    assert "of each person's budget at most" in str(ask.plan("mean age"))
     ask.mean("age")
     again = ask.plan("mean age")
     assert str(again) == "mean age: answered before, so it is free"

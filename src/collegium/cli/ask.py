@@ -23,6 +23,7 @@ from collegium.cli.options import (
 )
 from collegium.errors import CollegiumError, InputError
 from collegium.statistics.answer_notes import costs_anything, notes_apart
+from collegium.statistics.answer_words import percent_of, price_in_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -415,7 +416,8 @@ def _show(
             "counted equally"
         )
         is_old = any(entry is one for one in old)
-        yield f"{precision}; answered before, so it is free" if is_old else precision
+        price = price_in_words({str(row["group"]): row["share"] for row in entry["paid"]})
+        yield f"{precision}; " + ("answered before, so it is free" if is_old else price)
         if is_old and "how" in entry:  # what it promised then, whatever is said now
             yield entry["how"]
 
@@ -443,7 +445,7 @@ def _paid_table(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from collegium.accounting.statement import budget_in_digits, left_out, percent_spent
+    from collegium.accounting.statement import budget_in_digits, left_out
     from collegium.report.words import MEMBERS
 
     one, many, unit = MEMBERS[statement.unit]
@@ -456,7 +458,11 @@ def _paid_table(
     for name in (many, "share", "weight", "budget ε", "paid ε", "of budget"):
         table.add_column(name, justify="right")
     weights: dict[str, list[tuple[float, float]]] = {}
+    spent: dict[str, float] = {}
     for entry in filter(costs_anything, entries):
+        for row in entry["paid"]:
+            name = str(row["group"])
+            spent[name] = spent.get(name, 0.0) + row["share"]
         for row in entry["represented"]:
             weights.setdefault(str(row["group"]), []).append((row["share"], row["weight"]))
     for row in statement.shown:
@@ -469,12 +475,13 @@ def _paid_table(
             _percent(shares_of_weight),
             granted,
             paid,
-            percent_spent(row.share),
+            percent_of(spent.get(row.group, 0.0)),
         )
     deltas = ", ".join(sorted({budget_in_digits(row.budget.delta) for row in statement.shown}))
     few = left_out(len(statement.groups))
     table.caption = (
-        f"ε per {unit}, at δ = {deltas}. Share: of all {many}; weight: in the answers. Protected: "
+        f"ε per {unit}, at δ = {deltas}. Share: of all {many}; weight: in the answers. Of budget: as a "
+        "ledger counts it, in what adds up over releases. Protected: "
         f"{protected}. Not hidden: who took part, their level, and how many chose each. (--json has "
         "the full definition.)" + f" {few[:1].upper()}{few[1:]}." * bool(few)
     )

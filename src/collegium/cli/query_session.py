@@ -35,19 +35,25 @@ def place_of(
     noise_seed: int | None,
     observer: Observer,
 ) -> Place | None:
-    """Find the ledger that remembers these people; None if none does, which the user is told."""
+    """Find the ledger that remembers these people; None if none does, which the user is told.
+
+    Raises InputError if there is one already, and it cannot remember this: every release is recorded there.
+    """
     place = find_place(ledger, key, table)
     if place is None:
         return None
     reason = ""
     if owner is None:
-        reason = "nobody is named whose rows these are; --owner names the column"
+        reason = "nobody is named whose rows these are (--owner COLUMN names them)"
     if noise_seed is not None:
         reason = "its noise is seeded"
     if not reason:
         return place
-    if place.is_asked_for:
-        raise InputError(f"no ledger can remember this: {reason}; or name none (--ledger none)")
+    if place.is_asked_for or Path(place.url).exists():
+        raise InputError(
+            f"the ledger {place} remembers every release about these people, and it cannot remember "
+            f"this one: {reason}; to spend without a record, give --ledger none; nothing was asked or spent"
+        )
     observer.note(f"nobody remembers what is spent here, and the next one spends it anew: {reason}")
     return None
 
@@ -139,7 +145,9 @@ def session_of(
     settings = {**settings, "neighbours": "zero-out" if blanked else "replace-one"}
     left = take_frame_rows(frame, some[spending.records])
     promise = spending.allowance.lifetime.promise
-    return _PlannedOnLedger(left, spending.budgets, promise, **settings)
+    planned = _PlannedOnLedger(left, spending.budgets, promise, **settings)
+    planned._remember(spending)
+    return planned
 
 
 class _PlannedOnLedger(Statistics):

@@ -45,6 +45,15 @@ def init(
             metavar="CHARACTER",
         ),
     ] = None,
+    rows_per_person: Annotated[
+        int,
+        typer.Option(
+            help="What counts count. 1: people, each of whom counts once, however many rows they have. "
+            "More: rows (visits, payments), at most so many of each person, with as much more noise.",
+            min=1,
+            metavar="NUMBER",
+        ),
+    ] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Draft a schema from public records: bounds rounded outwards, categories, means and shares.
@@ -56,16 +65,19 @@ def init(
     """
     from collegium.checks import check_choice, check_separator
     from collegium.cli.outputs import refuse_taken, write_named
-    from collegium.data.schema import Schema
+    from collegium.data.schema import Schema, what_is_counted
 
     hush(quiet)
     check_separator(separator, "--separator")
     if decimal is not None:
         check_choice("decimal", decimal, (".", ","))
     refuse_taken(out_file)
-    schema = Schema.from_public(public, separator=separator, decimal=decimal)
+    schema = Schema.from_public(
+        public, separator=separator, decimal=decimal, rows_per_owner=rows_per_person
+    )
     write_named(out_file, schema.toml().encode())
     out.print(_table(schema))
+    out.print(what_is_counted(schema.rows_per_owner), soft_wrap=True)
     err.print(
         "A schema is public: check that none of these records were private.",
         soft_wrap=True,
@@ -87,7 +99,7 @@ def show(
 
     Example: collegium schema show schema.toml
     """
-    from collegium.data.schema import Schema
+    from collegium.data.schema import Schema, what_is_counted
 
     schema = Schema.read(file)
     if as_json:
@@ -97,11 +109,8 @@ def show(
         )
         return
     out.print(_table(schema))
-    rows = schema.rows_per_owner
-    out.print(
-        f"One person counts for at most {rows:,} row{'s' * (rows != 1)}. Digest: {schema.digest[:16]}…",
-        soft_wrap=True,
-    )
+    counted = what_is_counted(schema.rows_per_owner)
+    out.print(f"{counted} Digest: {schema.digest[:16]}…", soft_wrap=True)
 
 
 def _table(schema: Schema) -> Table:

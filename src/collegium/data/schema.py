@@ -178,7 +178,12 @@ class Schema(Mapping[str, Column]):
 
     @classmethod
     def from_public(
-        cls, records: Any, *, separator: str | None = None, decimal: str | None = None
+        cls,
+        records: Any,
+        *,
+        separator: str | None = None,
+        decimal: str | None = None,
+        rows_per_owner: int = 1,
     ) -> Schema:
         """Draft a schema from **public** records: private ones would be told to everybody who reads it.
 
@@ -192,13 +197,16 @@ class Schema(Mapping[str, Column]):
         separator, decimal : str, optional
             Between the cells of a CSV file, and before the decimals of its numbers. Default: what it shows.
 
+        rows_per_owner : int, default=1
+            What counts count: people (1), or rows, at most so many of each person.
+
         Raises
         ------
         InputError
             If there is no row, or no column that can be described.
         """
         columns, notes = drafted(records, separator, decimal)
-        schema = cls(columns)
+        schema = cls(columns, rows_per_owner)
         schema._notes = notes
         return schema
 
@@ -207,8 +215,8 @@ class Schema(Mapping[str, Column]):
         lines = [
             "# Public: what may be asked about a private table. Nothing in it may be read off private rows.",
             "",
-            f"rows_per_owner = {self._rows_per_owner}  # how many rows of one person count in full; with "
-            "more, each counts for less",
+            f"# {what_is_counted(self._rows_per_owner)}",
+            f"rows_per_owner = {self._rows_per_owner}",
         ]
         for name, column in self._columns.items():
             lines += ["", f"[columns.{toml_key(name)}]"]
@@ -226,6 +234,19 @@ class Schema(Mapping[str, Column]):
             for name, column in self._columns.items()
         }
         return {"rows_per_owner": self._rows_per_owner, "columns": columns}
+
+
+def what_is_counted(rows_per_owner: int) -> str:
+    """Say in a sentence what counts count."""
+    if rows_per_owner == 1:
+        return (
+            "Counts are of people: each counts once, in equal parts over their rows. To count rows instead, "
+            "say how many of one person count in full, such as rows_per_owner = 5."
+        )
+    return (
+        f"Counts are of rows, at most {rows_per_owner:,} of each person: the rows of somebody who has more "
+        "count for less. To count people instead, say rows_per_owner = 1."
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,11 @@ from collegium.accounting.promises import ONLY_PURE, Promise
 from collegium.data.schema import Schema
 from collegium.data.schema_column import FLAG
 from collegium.errors import InputError, PrivacyWarning
+from collegium.ledger.limits import Cost, Limit
 from collegium.noise.grid import GRID
 from collegium.noise.sums import LocalSum
 from collegium.statistics import estimates, moments, quantiles
+from collegium.statistics.answer_words import PEOPLE, rows_of
 from collegium.statistics.answers import DROWNED, Answer, table_of
 from collegium.statistics.calibrated import PerPerson, by_group
 from collegium.statistics.estimates import Estimate, Heard
@@ -81,6 +83,10 @@ class Answering:
     _charged: list[Event]
     _granted: dict[bool, Floats]
     _spending: StatisticsSpending | None
+    _granted_in_all: Mapping[str, Limit]
+    """What each group's people granted over all releases, where a ledger remembers it."""
+    _silent: Mapping[str, int]
+    """How many people of the table have nothing left, by level."""
     _kept_in = Promise.EITHER
     """What a ledger promises, where somebody else does what is to be done about it."""
     _charges_at_most = False
@@ -179,6 +185,16 @@ class Answering:
             self._promise,
         )
         return dict(zip(self._account.names, own.preview(event).tolist(), strict=True))
+
+    def _shares_of(self, event: Event) -> list[float]:
+        """Which share of what each group's people granted an event takes: as their ledger counts it."""
+        if self._granted_in_all:
+            costs = Cost.of_event(event)
+            limits = [self._granted_in_all[name] for name in self._table.groups]
+            return [limit.share_of(cost) for limit, cost in zip(limits, costs, strict=True)]
+        limits_here = self._limits(self._in_epsilon)
+        cost = event.pure_epsilon if self._in_epsilon else event.mu_squared
+        return list((cost / (limits_here if self._in_epsilon else limits_here**2)).tolist())
 
     def _features(self, asked: Query, spread: float = SPREAD_SHARE) -> Features:
         """How a question reads rows. ``spread``: share of its price that measures how much values differ."""
@@ -315,9 +331,6 @@ class Answering:
         else:
             found = [self._estimate(asked, cell, heard, features) for cell in noisy[0]]
             cells = table_of(found, self._index(asked, features))
-        read = None
-        if asked.kind == "mean" and asked.where.is_everybody and not asked.by:
-            read = estimates.readable(noisy[0][0], heard, features)
         groups = None
         if question.calibrated and len(features.keys) == 1:
             one_cell = [one[0] for one in noisy]
@@ -325,12 +338,6 @@ class Answering:
                 asked, self._prices(share), weighings, one_cell, features, cells
             )
         notes = self._notes(question, share)
-        if read is not None:
-            notes = (
-                f"{100 * read[0]:.1f} % (± {100 * read[1]:.1f}) of the rows have a readable "
-                f"{asked.columns[0]}; the answer is about these",
-                *notes,
-            )
         return self._finished(
             question, cells, weights, event, notes, matrix, groups, learning is not None
         )
@@ -432,6 +439,7 @@ class Answering:
         n = int(sizes.sum())
         column = self.schema[asked.columns[0]] if asked.kind in ("mean", "sum") else None
         first, _ = scales(features.spread, self._laplace)
+        first *= scales(features.presence, self._laplace)[0]
         ratio = asked.kind == "mean" and not features.everybody
         value = PerPerson(column, first, ratio, features.everybody)
         per_person = 1.0 if asked.kind == "mean" else 1 / n
@@ -580,13 +588,11 @@ class Answering:
             index=index,
         )
         epsilon = self._epsilon_of(event)
-        limits = self._limits(self._in_epsilon)
-        cost = event.pure_epsilon if self._in_epsilon else event.mu_squared
         paid = pd.DataFrame(
             {
                 "budget": self._account.epsilon,
                 "epsilon": list(epsilon.values()),
-                "share": cost / (limits if self._in_epsilon else limits**2),
+                "share": self._shares_of(event),
             },
             index=index,
         )
@@ -613,7 +619,17 @@ class Answering:
             matrix,
             notes,
             facts,
+            *self._unit_of(question.asked),
+            self._silent,
         )
+
+    def _unit_of(self, asked: Query) -> tuple[str, str]:
+        """In what values are, and what is counted."""
+        if not asked.counts:
+            return "", ""
+        if not self._table.named or (asked.counts_people and self._most_rows == 1):
+            return PEOPLE, PEOPLE
+        return PEOPLE if self._most_rows == 1 else "rows", rows_of(self._most_rows)
 
 
 def _differences(prices: Floats) -> list[Floats]:

@@ -12,8 +12,17 @@ import numpy as np
 import pandas as pd
 
 from collegium.plain_text import in_a_row
+from collegium.statistics.answer_words import (
+    header_of,
+    in_digits,
+    not_heard_in_words,
+    numbers_of,
+    price_in_words,
+)
 from collegium.statistics.estimates import Estimate
 
+_MOST_LINES = 40
+_UNREAD = (math.nan, math.nan)
 DROWNED = (
     "the noise is as large as the whole range of possible values; spend more on it, or ask "
     "about more people"
@@ -43,7 +52,8 @@ class Answer:
         Of each group: *people*, their *share*, and their *weight* as a share of all weight.
     paid : DataFrame
         Of each group: *budget* (ε per person), *epsilon* (paid for this answer by itself, at the group's δ),
-        and *share* of the budget (of μ², or of ε with Laplace noise).
+        and *share* of the budget as a ledger counts it (of μ², or of ε where it promises that; without a
+        ledger, of ε with Laplace noise).
     how : str
         How it was made, in a sentence.
     groups : DataFrame or None
@@ -56,6 +66,13 @@ class Answer:
     facts : DataFrame or None
         Where the schema knows what is asked for (``mean``, ``sd``, ``shares``): *known*, *value*, and *z*,
         how many standard errors (towards the population) lie between them.
+    unit : str
+        Of values: "people" or "rows" of counts, "%" of shares (0.1 is 10 %), "date" of dates (days since
+        1970), "days", or the column's own ("").
+    counted : str
+        Of counts: what is counted, "people" or "rows, at most 3 per person".
+    silent : dict of str to int
+        By level, how many people of the table have nothing left in the ledger: the answer is about others.
 
     Examples
     --------
@@ -65,7 +82,7 @@ class Answer:
     >>> budgets = [1.0] * 1000 + [2.0] * 1000
     >>> answer = Statistics(people, budgets, schema=schema, noise_seed=1).mean("age")
     >>> print(answer)
-    mean age: 44.91 ± 0.17 (95 %: 44.57 to 45.24)
+    mean age: 44.91 (standard error 0.17; 95 %: 44.57 to 45.24)
     >>> answer.represented["weight"].round(2).to_dict()
     {'ε=1': 0.35, 'ε=2': 0.65}
     """
@@ -82,6 +99,9 @@ class Answer:
     matrix: pd.DataFrame | None = None
     notes: tuple[str, ...] = field(default=())
     facts: pd.DataFrame | None = None
+    unit: str = ""
+    counted: str = ""
+    silent: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def value(self) -> Any:
@@ -101,6 +121,11 @@ class Answer:
         if self._is_one:
             return float(self.cells["lower"].iloc[0]), float(self.cells["upper"].iloc[0])
         return self.cells[["lower", "upper"]]
+
+    @property
+    def price(self) -> str:
+        """What it cost each person, as a share of the budget, in words."""
+        return price_in_words(self.paid["share"].to_dict())
 
     @property
     def population_interval(self) -> Any:
@@ -142,25 +167,29 @@ class Answer:
             "paid": [_plain(row) for row in self.paid.reset_index().to_dict("records")],
             "how": self.how,
             "notes": list(self.notes),
+            "unit": self.unit,
+            "counted": self.counted,
+            "silent": dict(self.silent),
         }
 
     def __str__(self) -> str:
         nothing = [note for note in self.notes if note.endswith(DROWNED)]
+        about = not_heard_in_words(self.people, self.silent)
         if self._is_one:
-            said = f"{self.question}: {self._in_words(self.cells.iloc[0])}"
-            return "; ".join([said, *nothing])
-        lines = [
-            f"  {_key(key)}: {self._in_words(row)}" for key, row in list(self.cells.iterrows())[:40]
-        ]
-        more = len(self.cells) - len(lines)
-        return "\n".join(
-            [
-                f"{self.question}:",
-                *lines,
-                *([f"  … and {more:,} more"] if more > 0 else []),
-                *nothing,
-            ]
-        )
+            value, said = self._in_words(self.cells.iloc[0], alone=True)
+            beside = "; ".join(filter(None, [said, about]))
+            line = f"{self.question}: {value}" + f" ({beside})" * bool(beside)
+            return "; ".join([line, *nothing])
+        rows = list(self.cells.iterrows())
+        lines = []
+        for key, row in rows[:_MOST_LINES]:
+            value, said = self._in_words(row)
+            lines.append(f"  {_key(key)}: {value}" + f" ({said})" * bool(said))
+        more = [f"  … and {len(rows) - len(lines):,} more"] * (len(rows) > len(lines))
+        head = self.question + f", in {self.counted}" * bool(self.counted)
+        head += header_of([row for _, row in rows], self.unit, self.confidence)
+        head += f", {about}" * bool(about)
+        return "\n".join([f"{head}:", *lines, *more, *nothing])
 
     __repr__ = __str__
 
@@ -169,8 +198,8 @@ class Answer:
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         return (
             f"<p><b>{html.escape(self.question)}</b></p>{shown}<p>{html.escape(self.how)}</p><p>Precision: "
-            f"as if {self.effective:,.0f} of {self.people:,} people had been counted equally.</p>"
-            + (f"<ul>{notes}</ul>" if notes else "")
+            f"as if {self.effective:,.0f} of {self.people:,} people had been counted equally; "
+            f"{html.escape(self.price)}.</p>" + (f"<ul>{notes}</ul>" if notes else "")
         )
 
     @property
@@ -180,25 +209,42 @@ class Answer:
     def _only(self, name: str) -> Any:
         return float(self.cells[name].iloc[0]) if self._is_one else self.cells[name]
 
-    def _in_words(self, row: Mapping[str, float] | pd.Series) -> str:
-        if math.isnan(row["value"]):
-            return "too few people to say"
-        if math.isinf(row["lower"]) and math.isinf(row["upper"]):
-            return f"{row['value']:,.3g} (it could be any number)"
-        digits = in_digits(row["standard_error"], row["value"])
-        lower, upper = (f"{row[end]:,.{digits}f}" for end in ("lower", "upper"))
-        error = (
-            "" if math.isnan(row["standard_error"]) else f" ± {row['standard_error']:,.{digits}f}"
-        )
-        value = f"{row['value']:,.{digits}f}{error}"
-        if math.isnan(row["lower"]):  # nobody asked for an interval
-            return value
-        return f"{value} ({100 * self.confidence:g} %: {lower} to {upper})"
+    def _in_words(
+        self, row: Mapping[str, float] | pd.Series, alone: bool = False
+    ) -> tuple[str, str]:
+        """Say a value, and what stands in parentheses behind it. ``alone``: no header explains it."""
+        value, error, between = numbers_of(row, self.unit)
+        if not value:
+            return "too few people to say", ""
+        if row["standard_error"] == 0 and alone:
+            return f"{value} {self.counted}".rstrip(), "public, and exact"
+        if not alone:
+            error = f" ± {error}" if error else ""
+            counted = f" {self.unit}" if self.counted else ""
+            return f"{value}{error}{counted}", "; ".join(filter(None, [between, _read(row, "±")]))
+        said = [f"standard error {error}"] * bool(error)
+        if between:
+            confidence = f"{100 * self.confidence:g} %: " * (" to " in between)
+            said.append(f"{confidence}{between}")
+        said += filter(None, [_read(row, "standard error")])
+        return f"{value} {self.counted}".rstrip(), "; ".join(said)
+
+
+def _read(row: Mapping[str, float] | pd.Series, sign: str) -> str:
+    """Say how many rows had what is asked about. ``sign``: what stands before a standard error."""
+    if "readable" not in row or math.isnan(row["readable"]):
+        return ""
+    rows, error = row["readable"], row["readable_error"]
+    digits = in_digits(error, rows)
+    if sign == "±":
+        return f"of {rows:,.{digits}f} ± {error:,.{digits}f} rows that could be read"
+    return f"of {rows:,.{digits}f} rows that could be read, {sign} {error:,.{digits}f}"
 
 
 def table_of(estimates: list[Estimate], index: pd.Index | None) -> pd.DataFrame:
     """Make the cells of an answer."""
-    return pd.DataFrame(
+    read = [one.readable for one in estimates]
+    found = pd.DataFrame(
         {
             "value": [one.value for one in estimates],
             "standard_error": [one.standard_error for one in estimates],
@@ -210,13 +256,11 @@ def table_of(estimates: list[Estimate], index: pd.Index | None) -> pd.DataFrame:
         },
         index=index,
     )
-
-
-def in_digits(error: float, value: float) -> int:
-    """Decimals to show beside so large an error: two of its digits."""
-    if not math.isfinite(error) or error <= 1e-9 * abs(value):
-        return 0 if value == round(value) else 2
-    return int(min(12, max(0, 1 - math.floor(math.log10(error)))))
+    if any(read):
+        found["readable"], found["readable_error"] = zip(
+            *(one or _UNREAD for one in read), strict=True
+        )
+    return found
 
 
 def _key(key: Any) -> str:

@@ -9,7 +9,7 @@ between bounds with this mean can have: (upper - mean)(mean - lower), Bhatia & D
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +35,9 @@ class Estimate:
     noise, people, sample : float
         Variances: of the noise; of unequal weights; of who is in the table.
     lower, upper : float
-        Interval for what the table's own value is.
+        Interval for what the table's own value is; the value lies in it.
+    readable : (float, float) or None
+        How many rows had what is asked about, and the standard error of that; None: it is not counted.
     """
 
     value: float
@@ -44,6 +46,7 @@ class Estimate:
     sample: float
     lower: float
     upper: float
+    readable: tuple[float, float] | None = None
 
     @property
     def standard_error(self) -> float:
@@ -51,7 +54,7 @@ class Estimate:
         return math.sqrt(self.noise + self.people)
 
 
-NOTHING = Estimate(*[math.nan] * 6)
+NOTHING = Estimate(math.nan, math.nan, math.nan, math.nan, math.nan, math.nan)
 
 
 def half_width(tail: float, laplace: float, normal: float) -> float:
@@ -158,6 +161,8 @@ class Heard:
         low, high = max(lower, ends[0]), min(upper, ends[1])
         if low >= high:  # nothing that is possible is near: that says nothing
             low, high = lower, upper
+        # The nearest possible value: no other is shown, and none outside its own interval.
+        value = min(max(value, low), high)
         return Estimate(value, noise, people, spread / heard, low, high)
 
 
@@ -227,20 +232,16 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column) -> Esti
     else:  # the spread is that of each f, f·(1 - f)
         apart = rows**2 * heard.unequal / min(1.0, max(share, 1 / heard.n))
         low, high = of_ratio(a, rows, (one, one - apart / 2, 2 * one - apart), 0.0, squared)
-    both = (column.lower + column.width * min(max(end, 0.0), 1.0) for end in (low, high))
-    return Estimate(estimate.value, estimate.noise, estimate.people, estimate.sample, *both)
+    ends = [column.lower + column.width * min(max(end, 0.0), 1.0) for end in (low, high)]
+    read = readable(share, 2 * one / heard.total**2, heard)
+    return replace(estimate, lower=ends[0], upper=ends[1], readable=read)
 
 
-def readable(sums: Floats, heard: Heard, features: Features) -> tuple[float, float] | None:
-    """Tell, from the sums of a mean over everybody, what share of all rows had a value, and its error.
-
-    None where everybody is said to have one: then it is not counted.
-    """
-    if features.everybody:
-        return None
-    whole = heard.main * heard.total
-    share = float(sums[0] + sums[1]) / whole
-    return min(max(share, 0.0), 1.0), math.sqrt(2 * heard.noise) / whole
+def readable(share: float, noise: float, heard: Heard) -> tuple[float, float]:
+    """How many rows had a value, and the error of that, from their noisy share and its variance."""
+    inside = min(max(share, 0.0), float(heard.most))
+    people = inside * (heard.most - inside) * heard.unequal
+    return heard.n * inside, heard.n * math.sqrt(noise + people)
 
 
 def of_ratio(
@@ -281,7 +282,7 @@ def total(sums: Floats, heard: Heard, features: Features, column: Column) -> Est
             n * one.lower,
             n * one.upper,
         )
-    main = heard.main
+    main, beside = (heard.main * one for one in scales(features.presence, heard.laplace))
     largest = max(abs(column.lower), abs(column.upper))
     at = float(sums[0]) / main / heard.total
     # Rows that it is not about add nothing.
@@ -291,13 +292,17 @@ def total(sums: Floats, heard: Heard, features: Features, column: Column) -> Est
     noise = heard.noise / (main * heard.total) ** 2
     spread, wide = _spread(inside, noise, (low, high), sums, heard.total, heard, None)
     unit = largest * heard.n
-    return heard.around(
+    found = heard.around(
         unit * at,
         unit**2 * noise,
         unit**2 * spread,
         wide=unit**2 * wide,
         between=None if _tells(heard, None) else (unit * low, unit * high),
     )
+    if not beside:
+        return found
+    whole = beside * heard.total
+    return replace(found, readable=readable(float(sums[1]) / whole, heard.noise / whole**2, heard))
 
 
 def variance(
@@ -333,12 +338,15 @@ def variance(
         0.0,
         squared / 4,
     )
+    if not features.everybody:
+        of_rows = heard.noise * float(ones @ ones) / heard.total**2
+        one = replace(one, readable=readable(rows / heard.total, of_rows, heard))
     if not root:
         return one
     value = math.sqrt(one.value)
     per = 1 / (4 * max(one.value, one.noise**0.5, 1e-300))
     ends = math.sqrt(one.lower), math.sqrt(one.upper)
-    return Estimate(value, one.noise * per, one.people * per, one.sample * per, *ends)
+    return Estimate(value, one.noise * per, one.people * per, one.sample * per, *ends, one.readable)
 
 
 def likely(found: ArrayLike, error: float, largest: ArrayLike) -> tuple[Floats, Floats]:

@@ -19,7 +19,8 @@ The u, v of a mean and the three of a variance are Bernstein's polynomials of de
 and of sum 1, so that a row that is somewhere is counted by them as well.
 
 Beside the mean and the sum, one coordinate may measure their spread: √(1-a) times the coordinates above and
-√a·(u - v)² have a norm of at most 1, too, as a convex combination of squares.
+√a·(u - v)² have a norm of at most 1, too, as a convex combination of squares. In the same way one coordinate
+of a sum, √a for each row that has a value, counts these rows where any may lack one.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ Floats = NDArray[np.float64]
 
 SPREAD_SHARE = 0.05
 """Part of the price of a mean with unequal weights, which measures how much values spread."""
+PRESENCE_SHARE = 0.05
+"""Part of the price of a sum that counts how many rows had a value, where any may lack one."""
 MOST_CELLS = 100_000
 
 
@@ -63,6 +66,8 @@ class Features:
         Whether each row is in a cell, so that the weight of all rows is a public denominator.
     spread : float
         Share of the price that the last coordinate, the spread's, takes; 0: there is none.
+    presence : float
+        Share of the rest that the second coordinate takes, which counts the rows of a sum; 0: there is none.
     """
 
     keys: tuple[tuple[str, ...], ...]
@@ -71,12 +76,16 @@ class Features:
     signed: bool = False
     everybody: bool = False
     spread: float = 0.0
+    presence: float = 0.0
 
     def diameter(self, neighbours: Neighbours, laplace: bool) -> float:
         """How far apart two of these vectors (or one and blank) are at most, in the norm of the noise."""
         if neighbours is Neighbours.ADD_OR_REMOVE:
             return 1.0
-        if not self.signed and self.width == 1 and len(self.keys) == 1:
+        alone = self.width == 1 or bool(
+            self.presence
+        )  # coordinates from 0 to c, with a norm of all c of 1
+        if not self.signed and alone and len(self.keys) == 1:
             return 1.0
         if self.signed or laplace:
             return 2.0
@@ -132,12 +141,15 @@ def features_of(
 
         return Features(keys, 1, count)
 
-    everybody = once and not some and not any(one.missing for one in columns)
+    may_lack = any(one.missing for one in columns)
+    everybody = once and not some and not may_lack
     # The sum over everybody is their number, which is public, times their mean, which moves half as far.
     kind = "mean" if asked.kind == "sum" and everybody else asked.kind
     vector, width, signed = _VECTORS["count" if counts else kind](columns, everybody, laplace)
     spread = spread if kind in ("mean", "sum") else 0.0
     main, beside = scales(spread, laplace)
+    presence = PRESENCE_SHARE if kind == "sum" and may_lack and not counts else 0.0
+    of_value, of_presence = scales(presence, laplace)
 
     def read(arrays: Arrays) -> tuple[NDArray[np.int64], Floats]:
         numbers = [
@@ -157,10 +169,15 @@ def features_of(
         values = vector(centred)
         if spread:
             measured = values if kind == "sum" else centred
-            values = np.hstack([main * values, beside * measured**2])
+            spreads = [beside * measured**2]
+        if presence:
+            values = np.hstack([of_value * values, np.full_like(values, of_presence)])
+        if spread:
+            values = np.hstack([main * values, *spreads])
         return cell, np.clip(values, -1, 1)
 
-    return Features(keys, width + bool(spread), read, signed, everybody, spread)
+    width += bool(spread) + bool(presence)
+    return Features(keys, width, read, signed, everybody, spread, presence)
 
 
 def scales(spread: float, laplace: bool) -> tuple[float, float]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data.schema import Schema
-from collegium.plain_text import among_others
+from collegium.statistics.answer_words import price_in_words
 from collegium.statistics.conditions import Among
 from collegium.statistics.features import Features
 from collegium.statistics.query import NUMBERS, Query
@@ -147,6 +147,8 @@ class Plan:
         otherwise empty. What is free is predicted to be off by nothing more, and to cost nobody anything.
     unit : str
         Of ``predicted``, in words; empty: the answer's own.
+    share : dict of str to float
+        What each person of each group would pay at most, as a share of the budget, as a ledger counts it.
     """
 
     question: str
@@ -158,6 +160,7 @@ class Plan:
     noise: str
     free: str = ""
     unit: str = ""
+    share: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if self.free:
@@ -174,11 +177,7 @@ class Plan:
                 f"  {rule:<13} off by about {off}; precision: as if {self.heard[rule]:,.0f} of "
                 f"{self.of_people:,} people had been counted equally{marks}"
             )
-        paid = ", ".join(
-            f"{among_others(name)} {value:.3g}" for name, value in list(self.epsilon.items())[:8]
-        )
-        more = ", …" if len(self.epsilon) > 8 else ""
-        lines.append(f"  each person pays at most ε = {paid}{more}")
+        lines.append(f"  {price_in_words(self.share)} at most")
         return "\n".join(lines)
 
 

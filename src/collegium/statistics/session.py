@@ -162,6 +162,7 @@ class Statistics(Answering):
         self._spend, self._questions, self._left = float(spend), questions, 1.0
         self._noise = noise_from(noise_seed)
         self._spending: StatisticsSpending | None = None
+        self._granted_in_all, self._silent = {}, {}
         self._charged: list[Event] = []
         self._granted: dict[bool, Floats] = {}
         self._closed = False
@@ -183,6 +184,7 @@ class Statistics(Answering):
                 from collegium.statistics.ledgered import begin  # a database comes with it
 
                 self._neighbours, self._spending = begin(ledger, granted, neighbours, noise_seed)
+                self._remember(self._spending)
                 ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
                 frame, granted = (
                     take_frame_rows(frame, self._spending.records),
@@ -202,6 +204,10 @@ class Statistics(Answering):
         if self._spending is not None and ledger is not None:
             most = dict(zip(groups, self._most().tolist(), strict=True))
             self._spending.reserve_share(ledger, name, most, self._arrangement)
+
+    def _remember(self, spending: StatisticsSpending) -> None:
+        """Keep what answers say of a ledger: what people granted in all, and who has nothing left."""
+        self._granted_in_all, self._silent = spending.granted_in_all, spending.silent
 
     # ------------------------------------------------------------------------------- questions
 
@@ -328,6 +334,7 @@ class Statistics(Answering):
             int(sizes.sum()),
             self.noise,
             unit=unit_of(asked),
+            share=dict(zip(self._table.groups, self._shares_of(event), strict=True)),
         )
 
     # --------------------------------------------------------------------------------- accounts
@@ -492,6 +499,7 @@ class Statistics(Answering):
             people,
             self.noise,
             why,
+            share=dict.fromkeys(self._table.groups, 0.0),
         )
 
     def _is_public(self, asked: Query) -> bool:

@@ -85,7 +85,9 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
         else:
             frame = take_frame_rows(rows.frame, spending.records)
             promise = spending.allowance.lifetime.promise
-            session = KeptSession(frame, spending.budgets, kept_in=promise, **settings)
+            session = KeptSession(
+                frame, spending.budgets, kept_in=promise, spending=spending, **settings
+            )
         return StatisticsPlan(config, data, session, study.observer)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget
 from collegium.plain_text import in_a_row
-from collegium.report.numbers import clean, count, plain, share, up
+from collegium.report.numbers import clean, count, plain, share
 from collegium.report.sections import (
     RESEARCHERS,
     Banner,
@@ -29,7 +28,7 @@ from collegium.report.sections import (
     Text,
 )
 from collegium.report.words import GAUSSIAN_EPSILON, not_covered, repeated
-from collegium.statistics.answers import in_digits
+from collegium.statistics.answer_words import not_heard_in_words, numbers_of, percent_of
 from collegium.study.methods.statistics.plot import MOST_DRAWN, answer_figure
 
 _MOST_GROUPS = 8
@@ -155,17 +154,10 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def numbers_of(cell: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Value, standard error and interval in so many digits as the error leaves."""
-    value, error = cell["value"], cell["standard_error"]
-    if value is None:
-        return "—", "—", "—"
-    digits = in_digits(math.nan if error is None else error, value)
-    lower, upper = (
-        "—" if cell[end] is None else f"{cell[end]:,.{digits}f}" for end in ("lower", "upper")
-    )
-    told = "—" if error is None else f"{error:,.{digits}f}"
-    return f"{value:,.{digits}f}", told, f"{lower} to {upper}"
+def _written(answer: Mapping[str, Any], cell: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Value, standard error and interval; a dash where there is none."""
+    value, error, between = numbers_of(cell, answer.get("unit", ""))
+    return value or "—", error or "—", between or "—"
 
 
 def _percent(answer: Mapping[str, Any]) -> str:
@@ -173,13 +165,18 @@ def _percent(answer: Mapping[str, Any]) -> str:
 
 
 def _headline(answer: Mapping[str, Any]) -> Headline:
-    value, error, between = numbers_of(answer["cells"][0])
+    value, error, between = _written(answer, answer["cells"][0])
+    counted = answer.get("counted", "")
     if value == "—":
         return Headline(answer["question"], "—", "too few people to say")
     if answer["cells"][0]["standard_error"] == 0:
-        return Headline(answer["question"], value, "public: it cost nothing")
-    beside = "" if error == "—" else f"± {error} (standard error); "
-    return Headline(answer["question"], value, f"{beside}{_percent(answer)} interval {between}")
+        return Headline(
+            answer["question"], f"{value} {counted}".rstrip(), "public: it cost nothing"
+        )
+    beside = "" if error == "—" else f"standard error {error}; "
+    said = [f"{beside}{_percent(answer)} interval {between}"]
+    said += filter(None, [not_heard_in_words(answer["people"], answer.get("silent", {}))])
+    return Headline(answer["question"], f"{value} {counted}".rstrip(), "; ".join(said))
 
 
 def _names(answer: Mapping[str, Any]) -> list[str]:
@@ -202,7 +199,7 @@ def _first_of(answer: Mapping[str, Any]) -> Text:
 
 def _figure(number: int, answer: Mapping[str, Any]) -> Figure:
     names, cells = _names(answer), answer["cells"][:MOST_DRAWN]
-    values = [numbers_of(cell) for cell in cells]
+    values = [_written(answer, cell) for cell in cells]
     told = "; ".join(
         f"{name}: {value} ({between})"
         for name, (value, _, between) in zip(names, values, strict=True)
@@ -221,17 +218,21 @@ def _figure(number: int, answer: Mapping[str, Any]) -> Figure:
 
 
 def _table(answer: Mapping[str, Any]) -> Table:
+    counted = answer.get("counted", "")
     columns = (
         Column(_sentence(", ".join(answer["keys"])), is_number=False),
-        Column("Value"),
+        Column(f"Value, in {counted}" if counted else "Value"),
         Column("Standard error"),
         Column("Interval"),
     )
     cells = answer["cells"][:MOST_DRAWN]
-    rows = [(name, *numbers_of(cell)) for name, cell in zip(_names(answer), cells, strict=True)]
+    rows = [
+        (name, *_written(answer, cell)) for name, cell in zip(_names(answer), cells, strict=True)
+    ]
+    silent = not_heard_in_words(answer["people"], answer.get("silent", {}))
     caption = (
         f"{clean(answer['question'])}. Intervals: {_percent(answer)}. —: too few people to say, or an error "
-        "that is unknown.",
+        f"that is unknown.{f' Counted: {silent}.' if silent else ''}",
         *_first_of(answer),
     )
     return Table(columns, rows, caption)
@@ -320,20 +321,20 @@ def _paid(answers: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> Table:
     columns = (
         Column("Question", is_number=False),
         Column("Precision: people counted equally"),
-        *(Column(f"ε, {name}") for name in groups),
+        *(Column(f"Price, {name}") for name in groups),
     )
     caption = (
-        "Precision: the answer is as precise as if so many people had been counted equally. ε: what the "
-        "answer by itself cost each person of a level, at the level's δ, rounded up."
+        "Precision: the answer is as precise as if so many people had been counted equally. Price: "
+        "which share of the budget the answer cost each person of a level, as a ledger counts it, rounded up."
     )
     rows = []
     for answer in answers:
-        paid = {str(row["group"]): row["epsilon"] for row in answer["paid"]}
+        paid = {str(row["group"]): row["share"] for row in answer["paid"]}
         rows.append(
             (
                 answer["question"],
                 f"{count(round(answer['effective']))} of {count(answer['people'])}",
-                *("—" if paid.get(name) is None else up(paid[name]) for name in groups),
+                *("—" if paid.get(name) is None else percent_of(paid[name]) for name in groups),
             )
         )
     return Table(columns, rows, caption)

@@ -9,7 +9,9 @@ from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Event
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.promises import Promise
-from collegium.statistics.answers import Answer, in_digits
+from collegium.statistics.answer_words import in_digits
+from collegium.statistics.answers import Answer
+from collegium.statistics.ledgered import StatisticsSpending
 from collegium.statistics.query import Query
 from collegium.statistics.session import Statistics
 
@@ -20,15 +22,26 @@ class KeptSession(Statistics):
     """A session that can be taken up again: what was charged is charged, and no more is drawn for it.
 
     ``kept_in``: what the ledger promises that remembers what it spends; without one, either.
+    ``spending``: what it may use there, which another one takes care of.
     ``settings``: of :class:`~collegium.statistics.session.Statistics`.
     """
 
     _charges_at_most = True  # so that what an interrupted study paid is known without its answers
 
-    def __init__(self, frame: Any, budgets: Any, *, kept_in: Promise, **settings: Any) -> None:
+    def __init__(
+        self,
+        frame: Any,
+        budgets: Any,
+        *,
+        kept_in: Promise,
+        spending: StatisticsSpending | None = None,
+        **settings: Any,
+    ) -> None:
         self._kept_in = kept_in
         self._before_noise: Callable[[], None] = _uncharged
         super().__init__(frame, budgets, **settings)
+        if spending is not None:
+            self._remember(spending)
 
     @property
     def arrangement(self) -> Arrangement:
@@ -86,7 +99,7 @@ def _by_group(answer: Answer) -> dict[str, Any]:
     rows: list[dict[str, Any]] = answer.groups.reset_index().to_dict("records")
     p_same = float(answer.groups.attrs["p_same"])
     said = [
-        f"{row['group']} {row['per_person']:.{digits}f} ± {row['standard_error']:.{digits}f}"
+        f"{row['group']} {row['per_person']:.{digits}f}, standard error {row['standard_error']:.{digits}f}"
         for row in rows[:_MOST_SAID]
         for digits in [in_digits(row["standard_error"], row["per_person"])]
     ]
