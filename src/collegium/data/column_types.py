@@ -24,6 +24,7 @@ from pandas.api.types import (
     is_numeric_dtype,
 )
 
+from collegium.data.date_format import DateFormat, date_format_of, format_from
 from collegium.data.number_format import NumberFormat, UnclearDecimalError, format_of
 from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.names import as_names
@@ -54,7 +55,8 @@ class ColumnTypes:
     ``kinds``: "number", "text" or "date", by column.
     ``floats``: in which type the numbers of a column are kept, by column.
     ``decimal``: what stands before the decimals of numbers that are text; "," or ".".
-    ``formats``: how numbers with separated thousands or a unit are written, by column.
+    ``formats``: how numbers with separated thousands or a unit are written, or dates (which are then days
+        since 1970), by column.
     ``unlike_numbers``: text columns in which no public record has a number.
     ``typed``: text columns in which public records hold numbers as well, which were no text.
     ``medians``: what stands in for a private record's missing number, by column; see
@@ -67,7 +69,7 @@ class ColumnTypes:
     unlike_numbers: frozenset[str] = frozenset()
     medians: Mapping[str, float] = field(default_factory=dict)
     typed: frozenset[str] = frozenset()
-    formats: Mapping[str, NumberFormat] = field(default_factory=dict)
+    formats: Mapping[str, NumberFormat | DateFormat] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -225,7 +227,7 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
         if column in X.columns and word in kinds
     }
     written = {
-        column: NumberFormat.of(example)
+        column: format_from(example)
         for column, example in inputs.get("written", {}).items()
         if declared.get(column) == NUMBER
     }
@@ -381,7 +383,9 @@ def _as_text(values: pd.Series) -> Any:
     return as_names(values)
 
 
-def _read(values: pd.Series, decimal: str, written: NumberFormat | None) -> NDArray[np.float64]:
+def _read(
+    values: pd.Series, decimal: str, written: NumberFormat | DateFormat | None
+) -> NDArray[np.float64]:
     if written is None or kind_of(values.dtype) == NUMBER:
         return numbers_of(values, decimal)
     return written.read(values.tolist())
@@ -389,14 +393,15 @@ def _read(values: pd.Series, decimal: str, written: NumberFormat | None) -> NDAr
 
 def _formats_of(
     X_public: pd.DataFrame, declared: Mapping[str, str], decimal: str | None
-) -> dict[str, NumberFormat]:
-    """Find the columns whose numbers have separated thousands or a unit."""
-    found = {}
+) -> dict[str, NumberFormat | DateFormat]:
+    """Find the columns that hold dates, or numbers with separated thousands or a unit."""
+    found: dict[str, NumberFormat | DateFormat] = {}
     for name in X_public.columns:
         column = X_public[name]
         if declared.get(name) != TEXT and kind_of(column.dtype) == TEXT:
             cells = [cell for cell in column.tolist() if isinstance(cell, str)]
-            written = format_of(cells, str(name), decimal)
+            written: NumberFormat | DateFormat | None = date_format_of(cells, str(name))
+            written = format_of(cells, str(name), decimal) if written is None else written
             if written is not None and written.separates_or_names:
                 found[name] = written
     return found
@@ -489,8 +494,8 @@ def _tell_of_names(column: pd.Series) -> None:
         different = column.astype(str).nunique()
         warnings.warn(
             f"column {column.name!r} is text with {different:,} different values in {len(column):,} public "
-            "records, so hardly anything can be learnt from them as categories: write dates, and numbers "
-            "with units, as plain numbers, and leave names out (in a study: data.exclude)",
+            "records, so hardly anything can be learnt from them as categories: write numbers with units "
+            "as plain numbers, and leave names out (in a study: data.exclude)",
             PrivacyWarning,
             stacklevel=2,
         )
