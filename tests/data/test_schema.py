@@ -58,7 +58,7 @@ FRAME = pd.DataFrame(
             {"age": {**AGE, "bounds": [0, 1.5]}},
             "columns.age.bounds of a column of kind whole must be",
         ),
-        ({"age": {**AGE, "bounds": ["a", "b"]}}, "columns.age.bounds must be a list of numbers"),
+        ({"age": {**AGE, "bounds": ["a", "b"]}}, "columns.age.bounds must be numbers, got"),
         ({"age": {**AGE, "step": 100}}, "columns.age.step must be at most 73"),
         ({"age": {**AGE, "mean": 3}}, "columns.age.mean must lie between 17"),
         ({"age": {**AGE, "sd": 40}}, "columns.age.sd"),
@@ -254,7 +254,9 @@ def test_a_draft_of_public_records_describes_them(tmp_path):
     assert draft["sex"].shares == {"F": 0.6667, "M": 0.3333}
     assert draft["smoker"].kind == "flag"
     assert draft["empty"].kind == "text"
-    assert Schema.from_public(public)["born"].kind == "text"
+    for records in (public, tmp_path / "public.csv"):
+        born = Schema.from_public(records)["born"]
+        assert (born.kind, born.bounds) == ("date", ("2000-01-01", "2000-12-31"))
     draft.write(tmp_path / "schema.toml")
     assert Schema.read(tmp_path / "schema.toml") == draft
     assert "# public records go from 17 to 90" in (tmp_path / "schema.toml").read_text()

@@ -176,7 +176,7 @@ def test_a_condition_has_one_text_and_means_these_rows(text, canonical, rows):
         ("age >> 4", "at '>' (character 6)", "compare it with a number"),
         ("age > 4; drop", "at ';' (character 8)", "not understood"),
         ("sex == 'F", 'at "\'" (character 8)', "the quote has no end"),
-        ("age between 3 and 4", "at", "write comparisons: age >= … and age <= …"),
+        ("age like 3", "at", "list what is meant: age in ('…', '…')"),
         ("sex not in ('F', 'M', \"it's\")", "at 'sex'", "ask for those missing"),
         ("not", "at the end", "the name of a column is expected"),
         ("(" * 50 + "smoker" + ")" * 50, "at '('", "at most 40 parentheses"),

@@ -45,6 +45,14 @@ def init(
             metavar="CHARACTER",
         ),
     ] = None,
+    dates: Annotated[
+        str | None,
+        typer.Option(
+            help="How dates are written, where the records leave open which is the day and which the month: "
+            "31/12/2024 or 12/31/2024.",
+            metavar="EXAMPLE",
+        ),
+    ] = None,
     rows_per_person: Annotated[
         int,
         typer.Option(
@@ -73,7 +81,7 @@ def init(
         check_choice("decimal", decimal, (".", ","))
     refuse_taken(out_file)
     schema = Schema.from_public(
-        public, separator=separator, decimal=decimal, rows_per_owner=rows_per_person
+        public, separator=separator, decimal=decimal, dates=dates, rows_per_owner=rows_per_person
     )
     write_named(out_file, schema.toml().encode())
     out.print(_table(schema))
@@ -119,7 +127,7 @@ def _table(schema: Schema) -> Table:
     from rich.table import Table
 
     from collegium.checks import listed
-    from collegium.data.schema_column import NUMBER, WHOLE, plain
+    from collegium.data.schema_column import DATE, NUMBER, WHOLE, plain
     from collegium.plain_text import among_others
 
     table = Table(title="What is publicly known", title_justify="left", box=SIMPLE_HEAD)
@@ -127,8 +135,8 @@ def _table(schema: Schema) -> Table:
         table.add_column(heading)
     for name, column in schema.items():
         values = listed([among_others(one) for one in column.categories], most=6) or "–"
-        if column.kind in (NUMBER, WHOLE):
-            values = f"{plain(column.lower)} to {plain(column.upper)}"
+        if column.kind in (NUMBER, WHOLE, DATE):
+            values = f"{column.write(column.lower)} to {column.write(column.upper)}"
             values += f", step {plain(column.step)}" if column.step else ""
             values += f", {len(column.keys):,} bins" if column.bins else ""
         known = [
@@ -137,5 +145,7 @@ def _table(schema: Schema) -> Table:
             if value is not None
         ]
         known += ["shares"] * bool(column.shares) + ["never missing"] * (not column.missing)
+        if column.readable is not None:
+            known.append(f"{100 * column.readable:.0f} % readable")
         table.add_row(name, column.kind, values, ", ".join(known) or "–")
     return table

@@ -24,9 +24,8 @@ from pandas.api.types import (
     is_numeric_dtype,
 )
 
-from collegium.data.date_format import DateFormat, date_format_of
+from collegium.data.date_format import DateFormat, date_format_of, format_from
 from collegium.data.number_format import (
-    FEW_WORDS,
     NumberFormat,
     UnclearDecimalError,
     are_numbers,
@@ -36,7 +35,7 @@ from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.names import as_names
 
 NUMBER, TEXT, DATE = "number", "text", "date"
-#: What may be declared, beside an example of a date.
+#: What may be declared, beside an example of a date, which is a number.
 DECLARED = (NUMBER, TEXT)
 _WORDS = {NUMBER: "numbers", TEXT: "text", DATE: "dates"}
 IN_NUMBERS, _TRUTHS = _WORDS[NUMBER], "truth values"
@@ -61,8 +60,8 @@ class ColumnTypes:
     ``kinds``: "number", "text" or "date", by column.
     ``floats``: in which type the numbers of a column are kept, by column.
     ``decimal``: what stands before the decimals of numbers that are text; "," or ".".
-    ``formats``: how numbers with separated thousands or a unit are written, by column.
-    ``dates``: how dates that are text are written, by column.
+    ``formats``: how numbers with separated thousands or a unit are written, or dates (which are then days
+        since 1970), by column.
     ``words``: what stands for a missing number in public records, such as "n/a", by column.
     ``unlike_numbers``: text columns in which no public record has a number.
     ``typed``: text columns in which public records hold numbers as well, which were no text.
@@ -76,9 +75,8 @@ class ColumnTypes:
     unlike_numbers: frozenset[str] = frozenset()
     medians: Mapping[str, float] = field(default_factory=dict)
     typed: frozenset[str] = frozenset()
-    formats: Mapping[str, NumberFormat] = field(default_factory=dict)
+    formats: Mapping[str, NumberFormat | DateFormat] = field(default_factory=dict)
     words: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    dates: Mapping[str, DateFormat] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -103,9 +101,11 @@ class ColumnTypes:
                 f"data.types names column {unknown[0]!r}, which is not a feature: the features are "
                 f"{', '.join(map(str, X_public.columns))}"
             )
-        dates = _dates_of(X_public, declared, characters)
-        declared = {**declared, **dict.fromkeys(dates, DATE)}
-        formats = _formats_of(X_public, declared, decimal) if characters else {}
+        examples = {
+            name: DateFormat.of(kind) for name, kind in declared.items() if kind not in DECLARED
+        }  # a date is days since 1970
+        declared = {**declared, **dict.fromkeys(examples, NUMBER)}
+        formats = _formats_of(X_public, declared, decimal, examples) if characters else {}
         if decimal is None:
             others = {**declared, **dict.fromkeys(formats, TEXT)}
             decimal = _decimal_of(X_public, others) if characters else "."
@@ -118,14 +118,15 @@ class ColumnTypes:
             column = X_public[name]
             kind = declared.get(name) or _kind_of_cells(column)
             has_text = characters and kind_of(column.dtype) == TEXT
-            if has_text and declared.get(name) not in (TEXT, DATE) and name not in formats:
+            if has_text and declared.get(name) != TEXT and name not in formats:
                 _refuse_thousands(column, decimal)
             if kind == TEXT:
                 given = column.notna().to_numpy()
                 numbers = _read(column, decimal, formats.get(name))[given]
                 are, cells = np.isfinite(numbers), as_names(column[given])
                 mixed = characters and name not in declared and are.mean() > 0.5
-                if mixed and are_numbers(numbers, cells):
+                is_dated = isinstance(formats.get(name), DateFormat)
+                if mixed and (is_dated or are_numbers(numbers, cells)):
                     kind = NUMBER
                     words[name] = frozenset(cells[~are])
                 elif mixed:
@@ -136,11 +137,6 @@ class ColumnTypes:
                     unlike.append(name)
                 if typed_cells(column):
                     typed.append(name)
-            if name in dates and kind_of(column.dtype) == TEXT:
-                given = column.dropna()
-                unread = frozenset(as_names(given[np.isnat(dates[name].read(given.tolist()))]))
-                if len(unread) <= FEW_WORDS:
-                    words[name] = unread
             kinds[name] = kind
             if kind != NUMBER:
                 formats.pop(name, None)
@@ -154,7 +150,6 @@ class ColumnTypes:
             typed=frozenset(typed),
             formats=formats,
             words={name: those for name, those in words.items() if those},
-            dates=dates,
         )
 
     def with_medians(self, X_public: pd.DataFrame) -> ColumnTypes:
@@ -178,8 +173,6 @@ class ColumnTypes:
         said: dict[str, Any] = {"decimal": self.decimal} if self.decimal != "." else {}
         if self.formats:
             said["written"] = {name: str(one) for name, one in self.formats.items()}
-        if self.dates:
-            said["dates"] = {name: str(one) for name, one in self.dates.items()}
         if self.words:
             said["missing"] = {name: sorted(those) for name, those in self.words.items()}
         return {**said, **({"medians": dict(self.medians)} if self.medians else {})}
@@ -198,8 +191,6 @@ class ColumnTypes:
             values = X[column]
             if kind == NUMBER:
                 made[column] = self._numbers(values, column, name, tell)
-            elif column in self.dates and kind_of(values.dtype) == TEXT:
-                made[column] = self._dates(values, column, name, tell)
             else:
                 self._refuse_other_kind(values, column, kind, name)
                 made[column] = values if kind == DATE else _as_text(values)
@@ -215,7 +206,8 @@ class ColumnTypes:
         numbers = _read(values, self.decimal, self.formats.get(column))
         if name == "private":
             numbers[np.isinf(numbers)] = np.nan
-        wrong = self._unexpected(np.isnan(numbers), values, column)
+        expected = values.isna() | values.isin(list(self.words.get(column, ())))
+        wrong = np.flatnonzero(np.isnan(numbers) & ~expected.to_numpy(bool))
         if tell and wrong.size:
             if 2 * wrong.size > int(values.notna().sum()):
                 raise _other_kind(column, NUMBER, name, TEXT)
@@ -224,21 +216,6 @@ class ColumnTypes:
         if median is not None and (name == "private" or column in self.words):
             numbers[np.isnan(numbers)] = median
         return np.asarray(numbers.astype(self.floats[column]))
-
-    def _unexpected(
-        self, unread: NDArray[np.bool_], values: pd.Series, column: str
-    ) -> NDArray[np.intp]:
-        expected = values.isna() | values.isin(list(self.words.get(column, ())))
-        return np.flatnonzero(unread & ~expected.to_numpy(bool))
-
-    def _dates(self, values: pd.Series, column: str, name: str, tell: bool) -> NDArray[Any]:
-        dates = self.dates[column].read(values.tolist())
-        wrong = self._unexpected(np.isnat(dates), values, column)
-        if tell and wrong.size:
-            if 2 * wrong.size > int(values.notna().sum()):
-                raise _other_kind(column, DATE, name, TEXT)
-            _tell_of_gaps(column, name, wrong.size, _row(values, wrong[0]), _WORDS[DATE])
-        return dates
 
     def _refuse_other_kind(self, values: pd.Series, column: str, kind: str, name: str) -> None:
         other = kind_of(values.dtype)
@@ -273,14 +250,13 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
     1  NaN    b
     """
     kinds = {word: kind for kind, word in _WORDS.items() if kind in DECLARED}
-    dates = inputs.get("dates", {})
     declared = {
-        column: dates.get(column) or kinds[word]
+        column: kinds[word]
         for column, word in inputs.get("columns", [])
-        if column in X.columns and (word in kinds or column in dates)
+        if column in X.columns and word in kinds
     }
     written = {
-        column: NumberFormat.of(example)
+        column: format_from(example)
         for column, example in inputs.get("written", {}).items()
         if declared.get(column) == NUMBER
     }
@@ -449,41 +425,29 @@ def _as_text(values: pd.Series) -> Any:
     return as_names(values)
 
 
-def _read(values: pd.Series, decimal: str, written: NumberFormat | None) -> NDArray[np.float64]:
+def _read(
+    values: pd.Series, decimal: str, written: NumberFormat | DateFormat | None
+) -> NDArray[np.float64]:
     if written is None or kind_of(values.dtype) == NUMBER:
         return numbers_of(values, decimal)
     return written.read(values.tolist())
 
 
 def _formats_of(
-    X_public: pd.DataFrame, declared: Mapping[str, str], decimal: str | None
-) -> dict[str, NumberFormat]:
-    """Find the columns whose numbers have separated thousands or a unit."""
-    found = {}
+    X_public: pd.DataFrame,
+    declared: Mapping[str, str],
+    decimal: str | None,
+    examples: Mapping[str, DateFormat],
+) -> dict[str, NumberFormat | DateFormat]:
+    """Find the columns that hold dates, or numbers with separated thousands or a unit."""
+    found: dict[str, NumberFormat | DateFormat] = dict(examples)
     for name in X_public.columns:
         column = X_public[name]
-        if declared.get(name) not in (TEXT, DATE) and kind_of(column.dtype) == TEXT:
+        if name not in found and declared.get(name) != TEXT and kind_of(column.dtype) == TEXT:
             cells = [cell for cell in column.tolist() if isinstance(cell, str)]
-            written = format_of(cells, str(name), decimal)
+            written: NumberFormat | DateFormat | None = date_format_of(cells, str(name))
+            written = format_of(cells, str(name), decimal) if written is None else written
             if written is not None and written.separates_or_names:
-                found[name] = written
-    return found
-
-
-def _dates_of(
-    X_public: pd.DataFrame, declared: Mapping[str, str], characters: bool
-) -> dict[str, DateFormat]:
-    """Find the columns of text that are dates."""
-    found = {
-        name: DateFormat.of(example)
-        for name, example in declared.items()
-        if example not in (*DECLARED, DATE)
-    }
-    for name in X_public.columns if characters else ():
-        column = X_public[name]
-        if name not in declared and kind_of(column.dtype) == TEXT:
-            written = date_format_of(column.dropna().tolist(), str(name))
-            if written is not None:
                 found[name] = written
     return found
 
@@ -496,7 +460,7 @@ def _swapped(cell: Any, decimal: str) -> Any:
 def _decimal_of(X_public: pd.DataFrame, declared: Mapping[str, str]) -> str:
     """Tell by public cells whether their decimals stand after a comma."""
     for name in X_public.columns:
-        if declared.get(name) in (TEXT, DATE) or kind_of(X_public[name].dtype) != TEXT:
+        if declared.get(name) == TEXT or kind_of(X_public[name].dtype) != TEXT:
             continue
         cells = X_public[name].dropna().astype(str)
         commas = cells[cells.str.contains(",", regex=False)]

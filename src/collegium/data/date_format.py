@@ -1,8 +1,7 @@
-"""How dates are written in text: in which order, and with what between day, month and year.
+"""How dates are written in text: in which order day, month and year stand, and what is between them.
 
 Found from public records, kept in the schema as an example (``written = "31.12.2024"``), and applied to each
-private cell by itself. A time of day may stand behind a date, and dates are those of the clock where they
-were written: an offset from UTC is not added.
+private cell by itself. A time of day behind a date is not looked at. Dates are whole days since 1970.
 """
 
 from __future__ import annotations
@@ -10,141 +9,166 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.checks import shown
+from collegium.data.number_format import NumberFormat
 from collegium.errors import InputError
 
-_YEAR, _SHORT = r"(\d{4})", r"(\d{1,2})"
-_TIME = r"(?:[T ,]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?\s*(?:Z|UTC|[+-]\d{2}:?\d{2})?)?"
-_MARKS, _POINT = "-./", "."
-_DAY_FIRST, _MONTH_FIRST, _YEAR_FIRST = "dmy", "mdy", "ymd"
-_LAST_DAY = {"y": "2024", "m": "12", "d": "31"}
+_EPOCH = date(1970, 1, 1)
+_FIRST = _EPOCH.toordinal()
+_TIME = r"(?:[T ]+\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?(?: ?(?:Z|UTC|[+-]\d{2}:?\d{2}))?)?"
+_FIELDS = {"d": r"(?P<d>\d{1,2})", "m": r"(?P<m>\d{1,2})", "y": r"(?P<y>\d{4})"}
+_ORDERS = {"ymd": "-/.", "dmy": "./-", "mdy": "/-"}
+_EXAMPLE = {"d": "31", "m": "12", "y": "2024"}
 _NEARLY_ALL = 0.9
-_LOOKED_AT = 100
-_OF_NUMPY = "datetime64[s]"
+_LOOKS = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}" + _TIME)
 
 
 @dataclass(frozen=True)
 class DateFormat:
     """How the dates of a column are written.
 
-    ``order``: "ymd", "dmy" or "mdy". ``mark``: between them, one of ``-./``.
+    ``order``: of day, month and year, such as "dmy". ``mark``: between them.
 
     Examples
     --------
     >>> german = DateFormat.of("31.12.2024")
-    >>> german.read(["1.2.2024", "01.02.2024 07:30", "30.2.2024", "k.A."]).astype(str).tolist()
-    ['2024-02-01T00:00:00', '2024-02-01T07:30:00', 'NaT', 'NaT']
-    >>> str(german), str(DateFormat.of("12/31/1999"))
-    ('31.12.2024', '12/31/2024')
+    >>> german.read(["1.2.2024", "01.02.2024 17:30", "2024-02-01", "31.2.2024", "k.A."]).tolist()
+    [19754.0, 19754.0, nan, nan, nan]
+    >>> str(DateFormat("mdy", "/"))
+    '12/31/2024'
     """
 
-    order: str
-    mark: str
+    order: str = "ymd"
+    mark: str = "-"
 
     @classmethod
     def of(cls, example: str) -> DateFormat:
-        """Read the format off an example.
-
-        Raises InputError if it is no date, or leaves open which of its numbers is the day.
-        """
-        able = [one for one in _FORMATS if not np.isnat(one.read([example])[0])]
-        if len(able) != 1:
-            raise InputError(
-                f"an example of a date must have a year of four digits and a day after the 12th, such as "
-                f"'31.12.2024', '2024-12-31' or '12/31/2024', got {shown(example)}"
-            )
-        return able[0]
-
-    def read(self, cells: Iterable[object]) -> NDArray[np.datetime64]:
-        """Read dates, each cell by itself; NaT where there is none.
-
-        Returns ``datetime64[s]`` (n,): years 1 to 9999.
-        """
-        places, different = pd.factorize(pd.Series(list(cells), dtype=object), use_na_sentinel=True)
-        found = [
-            self._pattern.fullmatch(cell.strip()) if isinstance(cell, str) else None
-            for cell in different.tolist()
-        ]
-        parts = np.zeros((len(found) + 1, 6), dtype=np.int64)  # the last row: what is missing
-        for row, match in zip(parts, found, strict=False):
-            if match is not None:
-                given = dict(zip(self.order, match.groups()[:3], strict=True))
-                clock = (int(part or 0) for part in match.groups()[3:])
-                row[:] = (int(given["y"]), int(given["m"]), int(given["d"]), *clock)
-        dates: NDArray[np.datetime64] = _dates(parts)[places]
-        return dates
+        """Read the format off an example. Raises InputError if it shows none, or leaves the order open."""
+        for one in all_formats():
+            if str(one) == example.strip():
+                return one
+        able = [one for one in all_formats() if np.isfinite(one.read([example])[0])]
+        if len(able) == 1:
+            return able[0]
+        raise InputError(
+            "written must be an example of a date whose day is above 12, such as '31.12.2024', "
+            f"'12/31/2024' or '2024-12-31', got {shown(example)}"
+        )
 
     @property
-    def _pattern(self) -> re.Pattern[str]:
-        mark = re.escape(self.mark)
-        body = mark.join(_YEAR if part == "y" else _SHORT for part in self.order)
-        return re.compile(body + _TIME)
+    def separates_or_names(self) -> bool:
+        """Whether there is more to it than what is read everywhere: as of numbers."""
+        return True
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether dates are written as programs write them."""
+        return self == DateFormat()
 
     def __str__(self) -> str:
-        return self.mark.join(_LAST_DAY[part] for part in self.order)
+        return self.mark.join(_EXAMPLE[field] for field in self.order)
+
+    @cached_property
+    def _date(self) -> re.Pattern[str]:
+        return re.compile(re.escape(self.mark).join(_FIELDS[field] for field in self.order) + _TIME)
+
+    def read(self, cells: Iterable[object]) -> NDArray[np.float64]:
+        """Read dates, each cell by itself, as days since 1970: NaN where there is none.
+
+        ``cells`` (n,): text, or dates; whatever else stands there is no date.
+        """
+        return np.array([self._read(cell) for cell in cells], dtype=np.float64)
+
+    def _read(self, cell: object) -> float:
+        if isinstance(cell, date):  # pandas' missing time is one that is not equal to itself
+            if cell != cell:
+                return np.nan
+            return float((cell.date() if isinstance(cell, datetime) else cell).toordinal() - _FIRST)
+        found = self._date.fullmatch(cell.strip()) if isinstance(cell, str) else None
+        if found is None:
+            return np.nan
+        try:
+            return float((date(int(found["y"]), int(found["m"]), int(found["d"])) - _EPOCH).days)
+        except ValueError:  # a thirtieth of February
+            return np.nan
 
 
-_FORMATS = tuple(
-    DateFormat(order, mark)
-    for order in (_YEAR_FIRST, _DAY_FIRST, _MONTH_FIRST)
-    for mark in _MARKS
-    if not (order == _MONTH_FIRST and mark == _POINT)  # nobody writes the month first with points
-)
+def all_formats() -> list[DateFormat]:
+    """List every format that is known."""
+    return [DateFormat(order, mark) for order, marks in _ORDERS.items() for mark in marks]
+
+
+def format_from(example: str) -> DateFormat | NumberFormat:
+    """Read a format of dates or of numbers off an example."""
+    return DateFormat.of(example) if _LOOKS.fullmatch(example.strip()) else NumberFormat.of(example)
 
 
 def may_be_dates(cells: Sequence[object]) -> bool:
-    """Tell whether any of the first public cells is a date in any format."""
-    return any(not np.isnat(one.read(cells[:_LOOKED_AT])).all() for one in _FORMATS)
+    """Tell whether some of the first public cells look like dates."""
+    return any(isinstance(cell, str) and _LOOKS.fullmatch(cell.strip()) for cell in cells[:100])
 
 
-def date_format_of(cells: Sequence[object], column: str) -> DateFormat | None:
+def date_format_of(
+    cells: Sequence[str], column: str, example: str | None = None
+) -> DateFormat | None:
     """Find how public dates are written.
 
     ``cells``: public, none missing. ``column``: its name, for messages.
-    Returns None if one in ten of them is no date in any format, such as one with a year of two digits.
-    Raises InputError if day and month may be either.
+    ``example``: which of several formats it is, where cells leave it open.
+    Returns None if one in ten of them is no date in any format.
+    Raises InputError if day and month may stand either way round.
 
     Examples
     --------
-    >>> print(date_format_of(["03.04.2024", "7.8.2023 12:15"], "visit"))
+    >>> print(date_format_of(["03/04/2024", "1/12/2023 07:30"], "visit"))
+    Traceback (most recent call last):
+    collegium.errors.InputError: column 'visit' of the public records holds '03/04/2024', and day and month
+    may stand either way round: ...
+    >>> print(date_format_of(["03.04.2024"], "visit"))  # with points, nobody writes the month first
     31.12.2024
-    >>> print(date_format_of(["03/14/2024", "07/08/2023"], "visit"), date_format_of(["A1"], "ward"))
+    >>> print(date_format_of(["03/04/2024", "12/31/2023"], "visit"), date_format_of(["17", "x"], "age"))
     12/31/2024 None
     """
-    if not may_be_dates(cells):
+    looking = [cell for cell in cells if _LOOKS.fullmatch(cell.strip())]
+    if not looking or len(looking) < _NEARLY_ALL * len(cells):
         return None
-    able = {}
-    for one in _FORMATS:
-        dates = one.read(cells)
-        n_read = int((~np.isnat(dates)).sum())
-        if n_read >= _NEARLY_ALL * len(cells):
-            able[one] = (n_read, dates)
-    if not able:
+    read = {one: one.read(looking) for one in all_formats()}
+    counts = {one: int(np.isfinite(days).sum()) for one, days in read.items()}
+    most = max(counts.values())
+    if not most or most < _NEARLY_ALL * len(cells):
         return None
-    most = max(n_read for n_read, _ in able.values())
-    best = {one: dates for one, (n_read, dates) in able.items() if n_read == most}
-    first, dates = next(iter(best.items()))
-    for other, others in best.items():
-        differ = np.flatnonzero((others != dates) & ~(np.isnat(others) & np.isnat(dates)))
-        if differ.size:
-            raise InputError(
-                f"column {column!r} of the public records holds {shown(cells[differ[0]])}, whose day may be "
-                f"its month: say how dates are written, '{first}' or '{other}' (data.types of a study, "
-                "written in a schema)"
-            )
-    return first
+    first, *others = [one for one in read if counts[one] == most]
+    if all(np.array_equal(read[first], read[one], equal_nan=True) for one in others):
+        return first
+    said = None if example is None else DateFormat.of(example)
+    if said in (first, *others):
+        return said
+    examples = " or ".join(repr(str(one)) for one in (first, *others))
+    raise InputError(
+        f"column {column!r} of the public records holds {looking[0].strip()!r}, and day and month may stand "
+        f"either way round: say how its dates are written, {examples} (in a study: data.types, in a schema: "
+        "written, for a draft: --dates), or write them as 2024-12-31"
+    )
 
 
-def _dates(parts: NDArray[np.int64]) -> NDArray[np.datetime64]:
-    year, month, day, hour, minute, second = parts.T
-    months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
-    days = months.astype("datetime64[D]") + (day - 1)
-    dates = days.astype(_OF_NUMPY) + (3600 * hour + 60 * minute + second)
-    exists = (year > 0) & (month > 0) & (month < 13) & (days.astype("datetime64[M]") == months)
-    exists &= (day > 0) & (hour < 24) & (minute < 60) & (second < 61)
-    return np.where(exists, dates, np.datetime64("NaT"))
+def day_number(value: Any) -> float:
+    """Read one date, as 2024-12-31, as days since 1970; NaN if it is none."""
+    return float(DateFormat().read([value])[0])
+
+
+def day_of(days: float) -> str:
+    """Write days since 1970 as a date: the nearest.
+
+    Examples
+    --------
+    >>> day_of(19722.6)
+    '2024-01-01'
+    """
+    return (_EPOCH + timedelta(days=round(days))).isoformat()

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.checks import check_whole, nearest, shown
+from collegium.data.date_parts import date_part
 from collegium.data.schema_arrays import series_of, values_of
-from collegium.data.schema_column import TEXT, Column, column_from
+from collegium.data.schema_column import DATE, TEXT, Column, column_from
 from collegium.data.schema_draft import drafted
 from collegium.durable import write_durably
 from collegium.errors import ConfigError, InputError
@@ -62,7 +63,7 @@ class Schema(Mapping[str, Column]):
     ([39.0, 90.0, nan], [1, -1, 0])
     """
 
-    __slots__ = ("_columns", "_digest", "_notes", "_rows_per_owner")
+    __slots__ = ("_columns", "_digest", "_notes", "_parts", "_rows_per_owner")
 
     def __init__(
         self, columns: Mapping[str, Column | Mapping[str, Any]], rows_per_owner: int = 1
@@ -73,6 +74,8 @@ class Schema(Mapping[str, Column]):
             )
         check_whole("rows_per_owner", rows_per_owner, most=MOST_ROWS_PER_OWNER)
         self._columns = {str(name): column_from(str(name), one) for name, one in columns.items()}
+        self._parts: dict[str, Column] = {}
+        self._refuse_parts_of_dates()
         self._rows_per_owner = int(rows_per_owner)
         self._notes: Mapping[str, str] = {}
         self._digest = hashlib.sha256(
@@ -95,6 +98,10 @@ class Schema(Mapping[str, Column]):
         return self._digest
 
     def __getitem__(self, name: str) -> Column:
+        if isinstance(name, str) and name not in self._columns and (part := date_part(name)):
+            if name not in self._parts:
+                self._parts[name] = part.column(self[part.source])
+            return self._parts[name]
         if not isinstance(name, str) or name not in self._columns:
             raise InputError(
                 f"there is no column {shown(name)} in the schema: {nearest(str(name), list(self._columns))}"
@@ -149,7 +156,30 @@ class Schema(Mapping[str, Column]):
         if names is None:
             names = [name for name, column in self._columns.items() if column.kind != TEXT]
         asked = {name: self[name] for name in names}
-        return {name: values_of(series_of(frame, name), name, one) for name, one in asked.items()}
+        return {name: self._values(frame, name, one) for name, one in asked.items()}
+
+    def sources(self, names: Sequence[str]) -> list[str]:
+        """Columns of the table that columns of a question are made of, each once: dates of their parts."""
+        parts = {name: date_part(name) for name in names if name not in self._columns}
+        return list(
+            dict.fromkeys(part.source if (part := parts.get(name)) else name for name in names)
+        )
+
+    def _values(self, frame: Any, name: str, column: Column) -> NDArray[Any]:
+        part = None if name in self._columns else date_part(name)
+        if part is None:
+            return values_of(series_of(frame, name), name, column)
+        days = values_of(series_of(frame, part.source), part.source, self[part.source])
+        return part.values(days, column)
+
+    def _refuse_parts_of_dates(self) -> None:
+        """Refuse a column that has the name of a part of another one: a question could mean either."""
+        for name in self._columns:
+            part = date_part(name)
+            if part is not None and self._columns.get(part.source, Column(TEXT)).kind == DATE:
+                raise InputError(
+                    f"columns.{name} is how questions call a part of {part.source!r}: rename one of them"
+                )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Schema:
@@ -183,6 +213,7 @@ class Schema(Mapping[str, Column]):
         *,
         separator: str | None = None,
         decimal: str | None = None,
+        dates: str | None = None,
         rows_per_owner: int = 1,
     ) -> Schema:
         """Draft a schema from **public** records: private ones would be told to everybody who reads it.
@@ -197,6 +228,9 @@ class Schema(Mapping[str, Column]):
         separator, decimal : str, optional
             Between the cells of a CSV file, and before the decimals of its numbers. Default: what it shows.
 
+        dates : str, optional
+            An example of how dates are written, where public records leave open what is the day and what the
+            month: ``"31/12/2024"``.
         rows_per_owner : int, default=1
             What counts count: people (1), or rows, at most so many of each person.
 
@@ -205,7 +239,7 @@ class Schema(Mapping[str, Column]):
         InputError
             If there is no row, or no column that can be described.
         """
-        columns, notes = drafted(records, separator, decimal)
+        columns, notes = drafted(records, separator, decimal, dates)
         schema = cls(columns, rows_per_owner)
         schema._notes = notes
         return schema

@@ -29,6 +29,7 @@ from collegium.data.column_types import (
 from collegium.data.frames import as_arrow
 from collegium.data.number_format import NumberFormat
 from collegium.data.schema_column import CATEGORY, FLAG, WHOLE, Column, flag_words
+from collegium.data.schema_column import DATE as DAYS
 from collegium.errors import InputError
 from collegium.names import as_names, is_whole_number
 
@@ -87,10 +88,12 @@ def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
     Returns (n,): numbers within bounds with NaN where one is missing; or the places of categories, or 0 and
     1 for no and yes, with -1 where it is missing or unknown.
     """
+    if column.kind == DAYS:
+        return _days(series, name, column)
     if kind_of(series.dtype) == DATE:
         raise InputError(
-            f"column {name!r} holds dates, but its kind in the schema is {column.kind}: convert them to "
-            "numbers or text, or set kind = 'text'"
+            f"column {name!r} holds dates, but its kind in the schema is {column.kind}: set kind = 'date', "
+            "or convert them to numbers or text"
         )
     if series.dtype.kind == "c":  # one complex number is enough for that: all others are as before
         series = pd.Series([_text_or_number(cell) for cell in series.tolist()], dtype=np.float64)
@@ -110,6 +113,32 @@ def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
     if column.kind == WHOLE:
         np.rint(numbers, out=numbers)
     return numbers.clip(column.lower, column.upper)
+
+
+def _days(series: pd.Series, name: str, column: Column) -> NDArray[np.float64]:
+    """Read dates as days since 1970, within the bounds."""
+    its = column.date_format
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        known = _days(pd.Series(series.cat.categories), name, column)
+        return np.asarray(np.append(known, np.nan)[series.cat.codes.to_numpy()])
+    if kind_of(series.dtype) == DATE:
+        if not its.is_usual:
+            raise InputError(
+                f"a reader found the dates of column {name!r}, and the schema says that they are written as "
+                f"{column.written!r}: read it as text (in pandas: dtype={{{name!r}: str}}), or remove "
+                "written if they never stood in text"
+            )
+        naive = series.dt.tz_localize(None) if getattr(series.dtype, "tz", None) else series
+        days = naive.to_numpy(dtype="datetime64[D]")
+        found = np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
+    elif typed_cells(series):
+        raise InputError(
+            f"column {name!r} holds {typed_cells(series)}, but dates in the schema: read it as text (in "
+            f"pandas: dtype={{{name!r}: str}}), or change its kind"
+        )
+    else:
+        found = its.read(series.tolist())
+    return found.clip(column.lower, column.upper)
 
 
 def _numbers(series: pd.Series, written: NumberFormat | None) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -13,16 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.checks import check_number, check_truth, nearest, shown
+from collegium.data.date_format import DateFormat, day_number, day_of
 from collegium.data.number_format import NumberFormat
 from collegium.errors import InputError
 from collegium.names import as_names, is_whole_number
 from collegium.parameters import check_fields, setting, settings_of
 
 NUMBER, WHOLE, CATEGORY, FLAG, TEXT = "number", "whole", "category", "flag", "text"
-KINDS = (NUMBER, WHOLE, CATEGORY, FLAG, TEXT)
+DATE = "date"
+KINDS = (NUMBER, WHOLE, DATE, CATEGORY, FLAG, TEXT)
 FLAG_KEYS = ("no", "yes")
 MOST_KEYS = 10_000
 """Categories or bins of one column."""
+LEAST_READABLE = 0.5
+"""Where fewer public records have a readable value, nothing is asked."""
 MOST_STEPS = 1 << 16
 """Values of one column's grid that quantiles can choose among."""
 _LARGEST = 1e60  # squares of larger numbers, times many people, leave the range of floats
@@ -30,16 +35,17 @@ _MOST_EXACT = 2**53
 _SINGLE_VALUES = 50  # a whole column with at most so many values is shown value by value
 _BINS = 10
 _FITS = {
-    "bounds": (NUMBER, WHOLE),
+    "bounds": (NUMBER, WHOLE, DATE),
     "step": (NUMBER, WHOLE),
     "bins": (NUMBER, WHOLE),
-    "written": (NUMBER, WHOLE),
+    "written": (NUMBER, WHOLE, DATE),
     "categories": (CATEGORY,),
     "shares": (CATEGORY,),
     "mean": (NUMBER, WHOLE, FLAG),
     "sd": (NUMBER, WHOLE),
     "known_from": (NUMBER, WHOLE, CATEGORY, FLAG),
-    "missing": (NUMBER, WHOLE, CATEGORY, FLAG),
+    "missing": (NUMBER, WHOLE, DATE, CATEGORY, FLAG),
+    "readable": (NUMBER, WHOLE, DATE, CATEGORY, FLAG),
 }
 
 
@@ -49,10 +55,10 @@ class Column:
 
     Attributes
     ----------
-    kind : {"number", "whole", "category", "flag", "text"}
+    kind : {"number", "whole", "date", "category", "flag", "text"}
         ``"text"`` is known to be there, and not asked about.
     bounds : (lower, upper)
-        Of numbers. Values outside are taken for the nearest bound.
+        Of numbers, or of dates (``"2020-01-01"``). Values outside are taken for the nearest bound.
     step : float or None
         Between neighbouring values, from ``lower`` on; 1 for whole numbers.
     categories : tuple of str
@@ -72,7 +78,10 @@ class Column:
         both. Whole numbers of at most 50 values need none.
     written : str or None
         An example of how numbers stand in text, with decimals: ``"1.234,5 €"``, ``"12,5 %"``. None: as in
-        ``"1234.5"``.
+        ``"1234.5"``. Of dates: ``"31.12.2024"``; None: as in ``"2024-12-31"``.
+    readable : float or None
+        Share of the public records with a readable value, where that is below a half: then nothing is asked
+        about it. None: not known, or more.
 
     Raises
     ------
@@ -87,8 +96,11 @@ class Column:
     """
 
     kind: str = setting(None, "What the column holds.", kind="text", choices=KINDS)
-    bounds: Sequence[float] | None = setting(
-        None, "Lowest and highest value; others are clipped.", kind="list", items=("number",)
+    bounds: Sequence[Any] | None = setting(
+        None,
+        "Lowest and highest value, or date; others are clipped.",
+        kind="list",
+        items=("number", "text"),
     )
     step: float | None = setting(
         None, "Between neighbouring values.", kind="number", above=0, below=math.inf
@@ -108,15 +120,25 @@ class Column:
     )
     missing: bool = setting(True, "Whether a private row may lack a readable value.")
     bins: Sequence[float] = setting([], "Edges of groups.", items=("number",))
-    written: str | None = setting(None, "An example of how numbers are written.", kind="text")
+    written: str | None = setting(
+        None, "An example of how numbers or dates are written.", kind="text"
+    )
+    readable: float | None = setting(
+        None, "Share of the public records with a readable value.", kind="number", least=0, most=1
+    )
 
     def __post_init__(self) -> None:
+        if isinstance(self.bounds, list | tuple):  # TOML has dates of its own
+            said = [one.isoformat() if type(one) is date else one for one in self.bounds]
+            object.__setattr__(self, "bounds", said)
         check_fields(self)
         if self.kind is None:
             raise InputError(f"kind is missing: give one of {', '.join(KINDS)}")
         check_truth("missing", self.missing)
         self._refuse_what_does_not_fit()
-        if self.kind in (NUMBER, WHOLE):
+        if self.kind == DATE:
+            self._check_dates()
+        elif self.kind in (NUMBER, WHOLE):
             self._check_numbers()
         elif self.kind == CATEGORY:
             self._check_categories()
@@ -132,18 +154,31 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """Whether it can be summed; a flag is 0 or 1."""
-        return self.kind in (NUMBER, WHOLE, FLAG)
+        """Whether it has a mean; a flag is 0 or 1, a date the days since 1970."""
+        return self.kind in (NUMBER, WHOLE, DATE, FLAG)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are whole numbers: of days, for dates."""
+        return self.kind in (WHOLE, DATE)
 
     @property
     def lower(self) -> float:
         """Lowest value."""
-        return float(self.bounds[0]) if self.bounds else 0.0
+        return self._bound(0) if self.bounds else 0.0
 
     @property
     def upper(self) -> float:
         """Highest value."""
-        return float(self.bounds[1]) if self.bounds else 1.0
+        return self._bound(1) if self.bounds else 1.0
+
+    def _bound(self, end: int) -> float:
+        assert self.bounds is not None
+        return day_number(self.bounds[end]) if self.kind == DATE else float(self.bounds[end])
+
+    def write(self, number: float) -> str:
+        """Write a value of this column: a date as a date."""
+        return day_of(number) if self.kind == DATE else plain(number)
 
     @property
     def width(self) -> float:
@@ -163,7 +198,14 @@ class Column:
     @cached_property
     def number_format(self) -> NumberFormat | None:
         """How numbers stand in text; None: as everywhere."""
-        return None if self.written is None else NumberFormat.of(self.written)
+        if self.written is None or self.kind == DATE:
+            return None
+        return NumberFormat.of(self.written)
+
+    @cached_property
+    def date_format(self) -> DateFormat:
+        """How dates stand in text."""
+        return DateFormat() if self.written is None else DateFormat.of(self.written)
 
     @property
     def has_keys(self) -> bool:
@@ -189,7 +231,7 @@ class Column:
             return tuple(self.categories)
         if self.kind == FLAG:
             return FLAG_KEYS
-        if self.kind == TEXT:
+        if self.kind in (TEXT, DATE):
             return ()
         edges = self.edges
         if not self.bins and self._has_few_values and self.grid == 1:
@@ -268,11 +310,24 @@ class Column:
                     f"{self.kind}: remove it, or change kind"
                 )
 
+    def _check_dates(self) -> None:
+        given = list(self.bounds or ())
+        days = [day_number(one) for one in given]
+        if len(days) != 2 or not days[0] < days[1]:
+            got = f"got {shown(given)}" if given else "got none"
+            raise InputError(
+                f"bounds must be the first and the last date, such as ['2020-01-01', '2024-12-31'], {got}"
+            )
+        object.__setattr__(self, "bounds", tuple(given))
+        _ = self.date_format  # checked when it is said
+
     def _check_numbers(self) -> None:
         if self.bounds is None or len(self.bounds) != 2:
             given = "got none" if self.bounds is None else f"got {shown(list(self.bounds))}"
             raise InputError(f"bounds must be the lowest and the highest value, {given}")
         _ = self.number_format  # checked when it is said
+        if any(isinstance(one, str) for one in self.bounds):
+            raise InputError(f"bounds must be numbers, got {shown(list(self.bounds))}")
         whole = self.kind == WHOLE
         numbers = {"bounds": self.bounds, "bins": self.bins, "step": [self.step or 1]}
         for name, given_numbers in numbers.items():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ from numpy.typing import NDArray
 from collegium.checks import shown
 from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
 from collegium.data.datasets.table_files import read_table
+from collegium.data.date_format import DateFormat, date_format_of, day_of
 from collegium.data.number_format import NumberFormat, are_numbers, format_of
-from collegium.data.schema_arrays import n_rows, series_of
+from collegium.data.schema_arrays import n_rows, series_of, values_of
 from collegium.data.schema_column import (
     CATEGORY,
     FLAG,
+    LEAST_READABLE,
     MOST_STEPS,
     NUMBER,
     WHOLE,
@@ -26,6 +30,7 @@ from collegium.data.schema_column import (
     flag_words,
     plain,
 )
+from collegium.data.schema_column import DATE as DAYS
 from collegium.data.schema_column import TEXT as IGNORED
 from collegium.errors import InputError
 from collegium.names import as_names
@@ -37,12 +42,16 @@ _FEW = 20  # different whole numbers may be codes of categories
 
 
 def drafted(
-    records: Any, separator: str | None = None, decimal: str | None = None
+    records: Any,
+    separator: str | None = None,
+    decimal: str | None = None,
+    dates: str | None = None,
 ) -> tuple[dict[str, Column], dict[str, str]]:
     """Describe the columns of public records.
 
     ``records``: a table, or the path of a CSV or Parquet file.
     ``separator``, ``decimal``: of a CSV file; default: what it shows.
+    ``dates``: an example of how dates are written, where records leave it open.
     Returns ``columns``, by name.
     Returns ``notes``: what to check, by name of the column.
     """
@@ -53,7 +62,7 @@ def drafted(
             "the public table has no rows: give public records, or write the schema by hand"
         )
     described = {
-        str(name): _drafted(series_of(records, name), decimal)
+        str(name): _drafted(series_of(records, name), decimal, dates)
         for name in _names_of(records)
         if str(name)
     }
@@ -76,12 +85,33 @@ def _names_of(records: Any) -> list[Any]:
     return [str(name) for name in names]
 
 
-def _drafted(series: pd.Series, decimal: str | None) -> tuple[Column, str]:
-    if kind_of(series.dtype) == DATE:
-        return Column(IGNORED), "dates are not asked about: make numbers of them to do so"
+def _drafted(series: pd.Series, decimal: str | None, dates: str | None) -> tuple[Column, str]:
+    column, note = _described(series, decimal, dates)
+    read = float(_readable(series, column).mean())
+    if column.kind == IGNORED or read >= LEAST_READABLE:
+        return column, note
+    found = replace(column, readable=_short(read))
+    return found, (
+        f"{note}\nreadable: so few public records have a value that nothing is asked about it; remove it if "
+        "private rows have more"
+    )
+
+
+def _readable(series: pd.Series, column: Column) -> NDArray[np.bool_]:
+    """Tell which records have a value that the schema reads."""
+    if column.kind == IGNORED:
+        return np.ones(len(series), dtype=bool)
+    values = values_of(series, str(series.name), column)
+    return np.asarray(~np.isnan(values) if values.dtype.kind == "f" else values >= 0)
+
+
+def _described(series: pd.Series, decimal: str | None, dates: str | None) -> tuple[Column, str]:
     given = series.notna().to_numpy()
     if not given.any():
         return Column(IGNORED), "no public record has a value here: say what it may hold"
+    found = _dates(series, dates)
+    if found is not None:
+        return found
     names = as_names(series[given])
     words = {str(name).strip().casefold() for name in set(names)}
     if words <= set(flag_words()) and len({flag_words()[word] for word in words}) == 2:
@@ -100,6 +130,36 @@ def _drafted(series: pd.Series, decimal: str | None) -> tuple[Column, str]:
                 note += f"\nmissing: so count {', '.join(map(shown, unread))}, and what else is no number"
             return column, note
     return _category(names)
+
+
+def _dates(series: pd.Series, dates: str | None) -> tuple[Column, str] | None:
+    """Describe a column of dates; None: it holds none."""
+    written = None
+    if kind_of(series.dtype) == DATE:
+        days = np.array([DateFormat().read(series.tolist())]).ravel()
+    else:
+        cells = [cell for cell in series.tolist() if isinstance(cell, str)]
+        if not cells and not any(isinstance(cell, date) for cell in series.tolist()):
+            return None
+        its = date_format_of(cells, str(series.name), dates) if cells else DateFormat()
+        if its is None:
+            return None
+        written = None if its.is_usual else str(its)
+        days = its.read(series.tolist())
+    days = days[np.isfinite(days)]
+    first, last = day_of(days.min()), day_of(days.max())
+    column = Column(DAYS, bounds=(f"{first[:4]}-01-01", f"{last[:4]}-12-31"), written=written)
+    name = name_in_question(str(series.name))
+    return column, (
+        f"public records go from {first} to {last}; dates outside the bounds count as the nearest bound\n"
+        f"to group by it, ask by year({name}), month({name}) or weekday({name}); of dates of birth, "
+        f"age({name}, {last[:4]}-12-31)"
+    )
+
+
+def name_in_question(name: str) -> str:
+    """Write a column's name as questions do, in quotes where it is not one word."""
+    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
 
 
 def _written(series: pd.Series, decimal: str | None) -> NumberFormat | None:

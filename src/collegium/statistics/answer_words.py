@@ -53,13 +53,13 @@ def numbers_of(cell: Mapping[str, Any], unit: str = "") -> tuple[str, str, str]:
     def written(number: float) -> str:
         return "" if math.isnan(number) else f"{number:,.{digits}f}{behind}"
 
-    write = day_of if unit == DATE else written
+    write = _day if unit == DATE else written
     between = "" if math.isnan(lower) else f"{write(lower)} to {write(upper)}"
     return write(value), written(error), between
 
 
-def day_of(days: float) -> str:
-    """Write days since 1970 as a date: the nearest."""
+def _day(days: float) -> str:
+    # What writes dates elsewhere comes with numerical libraries, and help does not wait for these.
     return "" if math.isnan(days) else (date(1970, 1, 1) + timedelta(days=round(days))).isoformat()
 
 

@@ -18,12 +18,13 @@ from collegium.accounting.gaussian import gdp_epsilon, gdp_to_pure
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
 from collegium.accounting.promises import ONLY_PURE, Promise
 from collegium.data.schema import Schema
-from collegium.data.schema_column import FLAG
+from collegium.data.schema_column import DATE, FLAG
 from collegium.errors import InputError, PrivacyWarning
 from collegium.ledger.limits import Cost, Limit
 from collegium.noise.grid import GRID
 from collegium.noise.sums import LocalSum
 from collegium.statistics import estimates, moments, quantiles
+from collegium.statistics.answer_words import DATE as DAY
 from collegium.statistics.answer_words import PEOPLE, rows_of
 from collegium.statistics.answers import DROWNED, Answer, table_of
 from collegium.statistics.calibrated import PerPerson, by_group
@@ -626,7 +627,8 @@ class Answering:
     def _unit_of(self, asked: Query) -> tuple[str, str]:
         """In what values are, and what is counted."""
         if not asked.counts:
-            return "", ""
+            is_date = bool(asked.columns) and self.schema[asked.columns[0]].kind == DATE
+            return {"mean": DAY, "quantile": DAY, "std": "days"}.get(asked.kind, "") * is_date, ""
         if not self._table.named or (asked.counts_people and self._most_rows == 1):
             return PEOPLE, PEOPLE
         return PEOPLE if self._most_rows == 1 else "rows", rows_of(self._most_rows)

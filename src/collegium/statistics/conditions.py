@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.data.date_format import day_of
+from collegium.data.date_parts import date_part
 from collegium.data.schema_column import plain
 
 WORD = r"[^\W\d][\w.-]*"
@@ -75,6 +77,7 @@ class Compare(_OfColumn):
 
     operation: str
     number: float
+    is_date: bool = False
 
     def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
         values = arrays[self.column]
@@ -82,7 +85,8 @@ class Compare(_OfColumn):
         return found & ~np.isnan(values) if self.operation == "!=" else found
 
     def __str__(self) -> str:
-        return f"{name_text(self.column)} {self.operation} {plain(self.number)}"
+        number = day_of(self.number) if self.is_date else plain(self.number)
+        return f"{name_text(self.column)} {self.operation} {number}"
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,8 @@ def _joined(parts: Iterable[Where], all_hold: bool) -> Where:
 
 def name_text(name: str) -> str:
     """Write the name of a column, in quotes where it is not one word."""
+    if part := date_part(name):
+        return replace(part, source=name_text(part.source)).name
     is_word = re.fullmatch(WORD, name) and name.casefold() not in KEYWORDS
     return name if is_word else quoted(name, '"')
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data.schema import Column, Schema
-from collegium.data.schema_column import CATEGORY, FLAG, WHOLE
+from collegium.data.schema_column import CATEGORY, FLAG
 from collegium.errors import InputError
 from collegium.statistics.conditions import Compare, Several, Where
 
@@ -61,7 +61,7 @@ def _some_of_each(column: Column, numbers: set[float]) -> NDArray[Any]:
         {column.lower, column.upper, *(n for n in numbers if column.lower < n < column.upper)}
     )
     low, high = np.array(named[:-1]), np.array(named[1:])
-    between = np.floor(low) + 1 if column.kind == WHOLE else low + (high - low) / 2
+    between = np.floor(low) + 1 if column.is_whole else low + (high - low) / 2
     return np.concatenate([named, between[between < high], [np.nan]])
 
 

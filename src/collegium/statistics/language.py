@@ -7,9 +7,11 @@
               | cov | corr | ridge COLUMN on columns
     condition = condition or condition | condition and condition | not condition | (condition)
               | COLUMN (== | != | < | <= | > | >=) LITERAL | NUMBER < COLUMN < NUMBER
+              | COLUMN [not] between LITERAL and LITERAL
               | COLUMN [not] in (LITERAL, ...) | COLUMN is [not] missing | FLAG
 
-A column that is not one word, and a category, may stand in quotes; a quote within is written twice.
+In the place of a column: year(DATE), month(DATE), weekday(DATE) or age(DATE, DAY) of a column of dates. A
+column that is not one word, and a category, may stand in quotes; a quote within is written twice.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from collegium.checks import check_is, is_number, nearest, shown
+from collegium.data.date_format import day_number
+from collegium.data.date_parts import PARTS, DatePart
 from collegium.data.schema import Column, Schema
-from collegium.data.schema_column import CATEGORY, FLAG, TEXT, WHOLE, plain
+from collegium.data.schema_column import CATEGORY, DATE, FLAG, TEXT, WHOLE
 from collegium.errors import InputError
 from collegium.statistics.conditions import (
     EVERYBODY,
@@ -230,7 +234,34 @@ def _names(words: Words, schema: Schema) -> list[str]:
     return names
 
 
+def _part_of_date(words: Words, schema: Schema) -> str | None:
+    """Read ``year(visit)`` or ``year of visit``, and ``age of birth at 2024-12-31``."""
+    token, after = words.next, words.after
+    if token.kind != WORD_TOKEN or token.value.casefold() not in PARTS:
+        return None
+    inside = after.kind == SIGN and after.value == "("
+    if not inside and not (after.kind == WORD_TOKEN and after.value.casefold() == "of"):
+        return None
+    words.take(), words.take()
+    part, on = token.value.casefold(), ""
+    source = _column(words, schema)
+    if part == "age":
+        words.expect("," if inside else "at")
+        day = words.take()
+        if math.isnan(day_number(day.value)):
+            raise words.error("the day is expected here, such as 2024-12-31", day)
+        on = day.value
+    if inside:
+        words.expect(")")
+    found = DatePart(part, source, on)
+    with _pointing_at(words, token):
+        _ = schema[found.name]
+    return found.name
+
+
 def _column(words: Words, schema: Schema) -> str:
+    if part := _part_of_date(words, schema):
+        return part
     token = words.next
     if token.kind in (END, SIGN, NUMBER_TOKEN) or (
         token.kind == WORD_TOKEN and token.value.casefold() in KEYWORDS
@@ -327,19 +358,22 @@ class _Conditions:
             return self._compared(name, token, operation, words.take(), negated)
         if words.taken("is"):
             return self._is(name, negated)
-        if words.taken("like", "between"):
-            raise words.error(
-                f"write comparisons: {name_text(name)} >= … and {name_text(name)} <= …"
-            )
+        if words.taken("like"):
+            raise words.error(f"list what is meant: {name_text(name)} in ('…', '…')")
         if words.taken("not"):
-            if not words.is_next("in"):
-                raise words.error("'in' is expected after 'not' here")
+            if not words.is_next("in", "between"):
+                raise words.error("'in' or 'between' is expected after 'not' here")
             negated = not negated
+        if words.taken("between"):
+            parts = [self._compared(name, token, ">=", words.take(), negated)]
+            words.expect("and")
+            parts.append(self._compared(name, token, "<=", words.take(), negated))
+            return any_of(parts) if negated else all_of(parts)
         if words.taken("in"):
             return self._in(name, token, negated)
         if column.kind == FLAG:
             return _among(name, column, [0 if negated else 1], False)
-        what = "in ('…', '…')" if column.kind == CATEGORY else f">= {plain(column.lower)}"
+        what = "in ('…', '…')" if column.kind == CATEGORY else f">= {column.write(column.lower)}"
         raise words.error(f"a comparison is missing, such as {name_text(name)} {what}")
 
     def _is(self, name: str, negated: bool) -> Where:
@@ -379,18 +413,25 @@ class _Conditions:
                 )
             with _pointing_at(self.words, token):
                 return _among(name, column, [place], operation == "!=")
-        if literal.kind != NUMBER_TOKEN:
+        is_date = column.kind == DATE
+        number = day_number(literal.value) if is_date else math.nan
+        if is_date and math.isnan(number):
+            raise self.words.error(
+                f"{name!r} is a column of dates: compare it with a date, such as 2024-12-31",
+                literal,
+            )
+        if not is_date and literal.kind != NUMBER_TOKEN:
             raise self.words.error(
                 f"{name!r} is a column of numbers: compare it with a number", literal
             )
-        number = float(literal.value)
+        number = number if is_date else float(literal.value)
         with _pointing_at(self.words, literal):
             if not is_number(number) or math.isinf(number):
                 raise InputError("the number is too large to compute with")
-            if column.kind == WHOLE:
+            if column.is_whole:
                 operation, number = _whole(operation, number)
             _refuse_nobody(name, column, operation, number)
-        return Compare(name, operation, number + 0.0)  # no -0.0
+        return Compare(name, operation, number + 0.0, is_date)  # no -0.0
 
     def _place(self, name: str, column: Column, literal: Token) -> int:
         """Find a category among those of the schema."""
@@ -425,7 +466,7 @@ def _refuse_nobody(name: str, column: Column, operation: str, number: float) -> 
     """Refuse what no value within the bounds satisfies: to ask it would be paid for, too."""
     possible = {
         "==": column.lower <= number <= column.upper
-        and (column.kind != WHOLE or number == round(number)),
+        and (not column.is_whole or number == round(number)),
         "<": column.lower < number,
         "<=": column.lower <= number,
         ">": column.upper > number,
@@ -435,8 +476,9 @@ def _refuse_nobody(name: str, column: Column, operation: str, number: float) -> 
     if not possible[operation]:
         whole = "whole numbers " if column.kind == WHOLE else ""
         raise InputError(
-            f"nobody can be {operation} {plain(number)}: {name!r} holds {whole}from {plain(column.lower)} to "
-            f"{plain(column.upper)} in the schema, and others are clipped"
+            f"nobody can be {operation} {column.write(number)}: {name!r} holds {whole}from "
+            f"{column.write(column.lower)} to {column.write(column.upper)} in the schema, and others are "
+            "clipped"
         )
 
 

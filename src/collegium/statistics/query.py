@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from collegium.checks import check_number, listed, nearest, shown
 from collegium.data.schema import Column, Schema
-from collegium.data.schema_column import FLAG, MOST_STEPS, TEXT, plain
+from collegium.data.schema_column import DATE, FLAG, LEAST_READABLE, MOST_STEPS, TEXT, plain
 from collegium.errors import InputError
 from collegium.statistics.conditions import EVERYBODY, Where, name_text
 
@@ -107,6 +107,7 @@ def checked(
     found = {name: _asked_about(schema, name) for name in (*columns, *by)}
     _check_number_of_columns(kind, columns)
     for name in columns:
+        _refuse_dates(kind, name, found[name])
         if kind in (*ONE_NUMBER, *NUMBERS) and not found[name].is_number:
             raise InputError(
                 f"{kind} needs numbers, but column {name!r} is a {found[name].kind} in the schema: ask "
@@ -124,6 +125,8 @@ def checked(
             "crosstab; for anything else ask once for each group, with where"
         )
     for name in by:
+        if found[name].kind == DATE:
+            raise InputError(f"groups must be few: ask {_parts_of(name)}")
         if not found[name].has_keys:
             raise InputError(
                 f"groups must be public, but column {name!r} has none: give it bins in the schema, for "
@@ -134,6 +137,22 @@ def checked(
     if kind == "quantile":
         _check_steps(columns[0], found[columns[0]], [found[name] for name in by])
     return Query(kind, tuple(columns), None if level is None else float(level), tuple(by), where)
+
+
+def _parts_of(name: str) -> str:
+    its = name_text(name)
+    return f"by year({its}), month({its}) or weekday({its})"
+
+
+def _refuse_dates(kind: str, name: str, column: Column) -> None:
+    if column.kind != DATE:
+        return
+    if kind in ("histogram", "crosstab"):
+        raise InputError(f"column {name!r} holds dates: ask count {_parts_of(name)}")
+    if kind == "sum":
+        raise InputError(
+            f"dates have no sum: ask mean {name_text(name)}, or count {_parts_of(name)}"
+        )
 
 
 def _check_level(kind: str, level: float | None) -> None:
@@ -167,6 +186,13 @@ def _asked_about(schema: Schema, name: str) -> Column:
         raise InputError(
             f"column {name!r} is text in the schema, and text cannot be asked about: declare its "
             "categories"
+        )
+    source = schema[schema.sources([name])[0]]
+    if source.readable is not None and source.readable < LEAST_READABLE:
+        raise InputError(
+            f"column {name!r} could be read in only {100 * source.readable:.0f} % of the public records, so "
+            "its answers would be about few people: mend its cells, or say how they are written (written in "
+            "the schema); if private rows have more, remove readable from the schema"
         )
     return column
 

@@ -87,7 +87,10 @@ class InParquet:
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """Yield all rows of those who granted something, with these columns."""
         self._refuse_changed()
-        read = list(dict.fromkeys([*names, self._privacy, *([self._owner] if self._owner else [])]))
+        sources = self._schema.sources(names)
+        read = list(
+            dict.fromkeys([*sources, self._privacy, *([self._owner] if self._owner else [])])
+        )
         for batch in self._read(read):
             group = self._place[self._codes(batch)]
             rows = np.ones(len(group), dtype=np.int64)

@@ -14,6 +14,7 @@ WORD_TOKEN, NUMBER_TOKEN, TEXT_TOKEN, SIGN, END = "word", "number", "text", "sig
 _TOKENS = re.compile(
     rf"""\s*(?:
     (?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`)
+    |(?P<date>\d{{4}}-\d{{2}}-\d{{2}})(?![\w.-])
     |(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
     |(?P<word>{WORD})
     |(?P<sign>==|!=|<>|<=|>=|[=<>≤≥≠(),])
@@ -72,6 +73,13 @@ class Words:
         if self._place < len(self._tokens):
             return self._tokens[self._place]
         return Token(END, "", len(self.text), len(self.text))
+
+    @property
+    def after(self) -> Token:
+        """What comes behind the next one."""
+        place = self._place + 1
+        end = Token(END, "", len(self.text), len(self.text))
+        return self._tokens[place] if place < len(self._tokens) else end
 
     def take(self) -> Token:
         """Take what comes next."""

@@ -119,6 +119,7 @@ def read_rows(
     ``needs``: columns that are asked about.
     ``may_stream``: whether Parquet files may be read batch by batch for each question, if levels are in them.
     """
+    needs = schema.sources(needs)
     wanted = list(dict.fromkeys([*needs, *granted.columns]))
     _refuse_missing_columns(path, wanted, granted, form, schema)
     if is_csv(path):
