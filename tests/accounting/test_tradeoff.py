@@ -209,7 +209,7 @@ def right_of_100(budget, gaussian):
 
 def test_statements_say_how_often_the_best_test_is_right_and_what_delta_means():
     words = " ".join(said().sentences())
-    assert "is right at most 56 times in 100, where guessing is right 50 times" in words
+    assert "is right at most 56 times in 100; by guessing alone, 50 times" in words
     assert 55 < right_of_100(Budget(1.0), gaussian=True) <= 56  # 55.33
     assert "It is not the chance of being exposed" in words
     assert "sure that" not in words

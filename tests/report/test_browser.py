@@ -70,6 +70,18 @@ def test_page_is_drawn(tmp_path, name, width):
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
 
 
+def test_a_report_fits_on_about_two_screens(tmp_path):
+    """What is shown before anything is unfolded, 1200 pixels wide."""
+    page = tmp_path / "report.html"
+    page.write_text(render_report(make()), encoding="utf-8")
+    script = "<script>document.title = document.documentElement.scrollHeight</script></body>"
+    policy = re.compile('<meta http-equiv="Content-Security-Policy"[^>]*>')
+    html = policy.sub("", page.read_text(encoding="utf-8")).replace("</body>", script)
+    page.write_text(html, encoding="utf-8")
+    dom = chromium(tmp_path, "--dump-dom", "--window-size=1200,1000", page.as_uri())
+    assert int(re.search(r"<title>(\d+)</title>", dom)[1]) <= 2300
+
+
 def test_no_page_overflows(tmp_path):
     """Frames of exactly these widths ask each page how wide its content is."""
     widths, made = (320, 400, 880, 900, 1160), pages()

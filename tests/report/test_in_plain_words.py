@@ -111,8 +111,8 @@ def test_a_receipt_in_pure_epsilon_speaks_of_no_delta(pay):
 
 
 def test_a_hundred_decisions_in_marks_and_in_letters():
-    promised = Promise("", 57)
-    marks = [dot["kind"] for dot in promised.dots()]
-    letters = "".join(promised.letters()).split()
+    pictured = Promise("", 57).chances
+    marks = [dot["kind"] for dot in pictured.dots()]
+    letters = "".join(pictured.letters()).split()
     assert [marks.count(kind) for kind in ("guess", "gain", "rest")] == [50, 7, 43]
     assert [letters.count(letter) for letter in "o+."] == [50, 7, 43]

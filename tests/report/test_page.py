@@ -25,8 +25,10 @@ from examples import (
     unlimited,
 )
 
+INFLUENCE, PROMISES, PLAN, RISK = range(4)  # tables with a row for each group, in their order
 
-def row_of(page, group, nth=0):
+
+def row_of(page, group, nth=PROMISES):
     """Cells of a group's row, by label, in the nth table of groups."""
     cells, inside, found = {}, False, -1
     for element in page.elements:
@@ -59,12 +61,13 @@ def test_groups_are_shown_with_budgets_rounded_down_and_spending_rounded_up():
     assert second["Budget ε per person"] == "2.7725"
     assert second["Spent ε per person"].startswith("2.7701")
     # e^ε/(1 + e^ε) at ε = ln 2 is 2/3, rounded up
-    assert "right at most 67 times in 100" in first["What the budget means"]
+    assert first["Right at most"] == "67 times in 100"
+    assert "by guessing alone, 50 times" in page.text
 
 
 def test_plan_is_shown_per_group():
     page = check(render_report(make(personalisation=Upsampling())))
-    row = row_of(page, "low", nth=3)
+    row = row_of(page, "low", nth=PLAN)
     assert row["Teachers per person"] == row["Individual sensitivity Δ"]
     assert row["Participation"] == "100.0 %"
     assert "upsampling" in page.text
@@ -131,7 +134,8 @@ def test_no_spent_number_leaves_under_a_data_dependent_guarantee(reason):
         assert f"{100 * hidden:.1f} %" not in html
     assert str(spent)[:5] not in html
     assert "kept in the vault" in page.text
-    assert len(page.all("svg")) == 2  # labels by class, and what follows from budgets alone
+    # Labels by class, what follows from budgets alone, and what each of three budgets means.
+    assert len(page.all("svg")) == 2 + 3
 
 
 def test_data_dependent_pages_do_not_depend_on_what_was_spent():
@@ -232,7 +236,7 @@ def test_groups_are_matched_by_name_not_by_position():
     one = check(render_report(data))
     other = check(render_report(replace(data, privacy=turned)))
     for name in data.plan.groups:
-        for table in (0, 1, 2, 3):
+        for table in (INFLUENCE, PROMISES, PLAN, RISK):
             assert row_of(one, name, table) == row_of(other, name, table)
 
 
@@ -246,7 +250,7 @@ def test_classes_and_groups_show_who_shaped_the_votes_and_whom_the_student_serve
     data = make()
     page = check(render_report(data))
     for row in data.effects.groups:
-        shown = " ".join(row_of(page, row.name, 2).values())
+        shown = " ".join(row_of(page, row.name, INFLUENCE).values())
         assert f"{100 * row.influence_share:.1f} %" in shown
         assert f"{100 * row.student_accuracy:.1f} %" in shown
     for row in data.effects.classes:
@@ -317,7 +321,7 @@ def test_faint_histograms_are_not_called_labels_that_are_seldom_right():
     assert "not how right the student is" in page.text
     assert "One histogram says little by itself" in page.text
     assert "they can be wrong" not in page.text
-    assert "histograms released, by class of the largest noisy count" in page.text
+    assert "Histograms released, by class of the largest noisy count" in page.text
 
 
 def test_only_an_aggregator_that_checks_is_said_to_pass_over_classes():

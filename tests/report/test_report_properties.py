@@ -99,7 +99,8 @@ def test_every_report_is_a_sound_page(data):
             assert "NO PRIVACY" in page.text
     drawn = data.privacy.may_publish_spending and bool(data.history)
     limited = any(not row.budget.is_unlimited for row in data.privacy.groups)
-    assert len(page.all("svg")) == drawn + bool(sum(data.labels_per_class)) + limited
+    meanings = len(data.privacy.shown)
+    assert len(page.all("svg")) == drawn + bool(sum(data.labels_per_class)) + limited + meanings
 
 
 @given(st.floats(1e-12, 1e15))

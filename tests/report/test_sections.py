@@ -63,7 +63,10 @@ def made(budgets=LEVELS):
         result_limits=["What no marginal holds is made up."],
         sections=[
             Section(
-                "fit", "How it was made", [Paragraph("By marginals."), Figures([figure])], "fit"
+                "fit",
+                "How it was made",
+                [Paragraph("By marginals."), Figures([figure])],
+                is_folded=True,
             ),
             Section(
                 "more", "More", [Points(["a | b"]), Pairs("Rounds", [("n", "3")])], on_card=True
@@ -83,9 +86,12 @@ def made(budgets=LEVELS):
 def test_a_page_and_a_card_say_what_its_sections_say():
     page, card = made(), render_card(made())
     html = check(render_page(page))
-    assert [one.text for one in html.all("h2")].index("How it was made") == 2
+    titles = ["Results", "More", "What was promised to whom", "More"]
+    assert [one.text for one in html.all("h2")] == titles  # the first is the method's own
+    folded = [one for one in html.all("h3") if "summary" in one.parents]
+    assert [one.text for one in folded][:2] == ["How to use it", "How it was made"]
     assert html.text.count("3.1") >= 2 and "nobody" not in html.all("h1")[0].text
-    assert len(html.all("svg")) == 2 and "low | <b>" in html.text
+    assert len(html.all("svg")) == 2 + len(LEVELS) and "low | <b>" in html.text
     assert "synthetic tables with individual" in html.text
     for text in (
         "A synthetic table",
@@ -108,7 +114,9 @@ def test_terminal_card_and_page_show_the_same_rows_and_budgets_as_people_chose_t
     assert [row.budget for row in rows] == ["1", "3"] and rows[0].people == "19,067"
     html, card = check(render_page(page)), render_card(page)
     terminal = spending_table(page.privacy, page.chosen)
-    cells = [" ".join(e.text.split()) for e in html.elements if "data-label" in e.attributes]
+    labelled = [e for e in html.elements if "data-label" in e.attributes]
+    first = [e.attributes["data-label"] for e in labelled].index("People")
+    cells = [" ".join(e.text.split()) for e in labelled[first:]]
     for number, row in enumerate(rows):
         assert terminal.rows[number][:6] == (
             row.level, row.people, row.budget, row.delta, row.spent, row.share

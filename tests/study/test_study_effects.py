@@ -80,7 +80,7 @@ def test_effects_are_published_and_teachers_by_class_stay_in_the_vault(tmp_path)
     assert kept.stat().st_mode & 0o077 == 0
     assert pd.read_csv(kept)["name"].tolist() == ["low", "high"]
     page = (tmp_path / "out/release/report.html").read_text()
-    assert "Classes and levels" in page and "Influence of one person" in page
+    assert "Who shaped the student" in page and "Influence of one person" in page
 
 
 def test_without_public_truth_teachers_are_not_judged(tmp_path):

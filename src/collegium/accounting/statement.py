@@ -60,9 +60,14 @@ DELTA_MEANS = (
     "δ bounds how much probability may escape the ε limit. It is not the chance of being exposed"
 )
 #: Templates: :meth:`PrivacyStatement.filled` fills in whose records these are.
+#: The one sentence of statements, reports, consent pages and receipts (there of "your records").
 RISK_MEANS = (
-    "whoever must decide whether {records_are}, both being equally likely beforehand, is right at most "
-    "{right} times in 100, where guessing is right 50 times"
+    "somebody who tries to find out whether {records_are} is right at most {right} times in 100; by "
+    "guessing alone, 50 times"
+)
+RIGHT_MEANS = (
+    "Right at most so many times: about somebody who knows everybody else's records and sees everything "
+    "that is released, where both possibilities are equally likely beforehand"
 )
 PROMISED_MEANS = 'The promise is the budget. "Spent" is what this run used.'
 ALONE_MEANS = (
@@ -210,7 +215,7 @@ class PrivacyStatement(InNotebooks):
 
     @property
     def _slots(self) -> dict[str, str]:
-        blanked = self.neighbours is Neighbours.ADD_OR_REMOVE
+        blanked = self.neighbours is not Neighbours.REPLACE
         return {
             "published": _of_votes(self.unit) if isinstance(self.released, Answers) else _OF_OTHERS,
             **(_of_a_teacher(blanked) if self.unit == TEACHER else _of_a_person(blanked)),
@@ -300,7 +305,7 @@ class PrivacyStatement(InNotebooks):
             lines.append(f"{self._of_group(row)}{meaning}.")
         if left_out(len(self.groups)):
             lines.append(f"{left_out(len(self.groups))}.")
-        lines.append(f"{DELTA_MEANS}.")
+        lines += [f"{RIGHT_MEANS}.", f"{DELTA_MEANS}."]
         if self.large_deltas:
             lines.append(f"{self.large_deltas}.")
         if self.may_publish_spending:

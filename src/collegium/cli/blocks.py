@@ -10,15 +10,19 @@ import rich.table
 from rich.box import SIMPLE_HEAD
 
 from collegium.cli.console import last_line, out, print_cautions, print_json
+from collegium.report.chances import key_in_letters
 from collegium.report.sections import (
     Banner,
     Block,
+    Figures,
+    Folded,
     Heading,
     Headlines,
     Listing,
     Pairs,
     Paragraph,
     Points,
+    Risks,
     Table,
     Text,
 )
@@ -56,6 +60,15 @@ def show(blocks: Iterable[Block | Banner]) -> None:
                 _line(f"{one.name}: {one.value}" + (f" ({_written(one.note)})" if one.note else ""))
         elif isinstance(block, Pairs):
             _lines([block.caption, *(f"  {name}: {value}" for name, value in block.rows)])
+        elif isinstance(block, Figures):
+            show(block.tables)
+        elif isinstance(block, Risks):
+            for name, said, chances in block.shown:
+                _lines([f"{name}: {said}", *chances.letters()])
+            _lines(key_in_letters(block.key))
+        elif isinstance(block, Folded):
+            _line(block.title, "bold")
+            show(block.blocks)
 
 
 def show_result(

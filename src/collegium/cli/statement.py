@@ -12,6 +12,7 @@ from collegium.cli.outputs import folder_of
 from collegium.errors import InputError
 
 FORMATS = ("text", "json", "registry")
+_MOST_PICTURES = 4  # of more, the strictest and the most generous
 
 
 def statement(
@@ -33,6 +34,9 @@ def statement(
     Example: collegium statement study/ --format json > statement.json
     """
     from collegium.accounting.statement import cost_in_digits
+    from collegium.plain_text import among_others
+    from collegium.report.chances import Chances, key_in_letters
+    from collegium.report.in_plain_words import KEY
     from collegium.study.registry import LEFT_EMPTY, record_of
     from collegium.study.statement_json import statement_and_terms
 
@@ -48,6 +52,19 @@ def statement(
         print_json(record)
         return
     print_statement(said["statement"])
+    pictures: dict[int, list[str]] = {}
+    for group in said["groups"]:
+        pictures.setdefault(group["promised"]["right_of_100"], []).append(
+            among_others(group["group"])
+        )
+    for right in sorted(
+        {min(pictures), max(pictures)} if len(pictures) > _MOST_PICTURES else pictures
+    ):
+        out.print(f"• In a picture, {', '.join(pictures[right][:_MOST_PICTURES])}:", soft_wrap=True)
+        for line in Chances(right).letters():
+            out.print(line, soft_wrap=True)
+    for line in key_in_letters(KEY):
+        out.print(line, soft_wrap=True)
     for group in said["groups"]:
         mu = [
             f"{cost_in_digits(group[what]['mu'])} {what}"

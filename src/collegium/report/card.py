@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from collegium.report.numbers import clean
 from collegium.report.page import limits, statement
-from collegium.report.promise import promise_table
+from collegium.report.promise import promise_table, risks
 from collegium.report.sections import (
     Block,
     Code,
+    Figures,
+    Folded,
     Heading,
     Headlines,
     Link,
@@ -19,6 +21,7 @@ from collegium.report.sections import (
     Pairs,
     Paragraph,
     Points,
+    Risks,
     Section,
     Strong,
     Table,
@@ -38,10 +41,12 @@ def render_card(page: Page) -> str:
     use = [Section("use", "How to use it", page.use)] if page.use else []
     made = ", ".join(f"{name} {number}" for name, number in page.versions.items())
     sections = [
-        Section("promises", "What was promised to whom", [promise_table(page)]),
-        *use,
         Section("results", "Results", [Paragraph(page.stopped), *page.results]),
         *(section for section in page.sections if section.on_card),
+        Section(
+            "promises", "What was promised to whom", [risks(page.privacy), promise_table(page)]
+        ),
+        *use,
         limits(page),
         statement(page),
         Section("settings", "Made with", [Paragraph(made)] if made else []),
@@ -91,6 +96,13 @@ def _written(blocks: Iterable[Block]) -> Iterator[str]:
             yield _points(f"{name}: {value}" for name, value in block.rows)
         elif isinstance(block, Heading):
             yield f"### {_line(block.text)}"
+        elif isinstance(block, Risks):
+            yield _points((Strong(f"{name}."), f" {said}") for name, said, _ in block.shown)
+        elif isinstance(block, Figures):
+            yield from _written(block.tables)
+        elif isinstance(block, Folded):
+            yield f"### {_line(block.title)}"
+            yield from _written(block.blocks)
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.tradeoff import of_100
 from collegium.budgets import Budget
 from collegium.ledger.limits import Lifetime, Limit
+from collegium.report.chances import GAIN, GUESS, REST, Chances
 from collegium.report.numbers import clean, down
 
 BUDGET = (
@@ -72,13 +72,8 @@ MEASURES = (
     "ε (epsilon) and δ (delta) are the usual measures of how much can be learnt; smaller numbers mean "
     "less."
 )
-KEY = {
-    "guess": "right by guessing",
-    "gain": "right beyond that, at most",
-    "rest": "wrong",
-}
-_MARKS = {"guess": "o", "gain": "+", "rest": "."}
-_ROW, _WIDTH = 20, 78
+KEY = {GUESS: "right by guessing", GAIN: "right beyond that, at most", REST: "wrong"}
+_WIDTH = 78
 
 
 def spoken(level: str, budget: Budget) -> str:
@@ -109,28 +104,9 @@ class Promise:
     right: int
 
     @property
-    def kinds(self) -> list[str]:
-        """A hundred decisions: 50 that guessing gets right, what the best test gains, and the rest."""
-        gain = self.right - 50
-        return ["guess"] * 50 + ["gain"] * gain + ["rest"] * (50 - gain)
-
-    def dots(self) -> list[dict[str, Any]]:
-        """Place a mark for each decision on a page."""
-        return [
-            {"x": 8 + 16 * (place % _ROW), "y": 8 + 16 * (place // _ROW), "kind": kind}
-            for place, kind in enumerate(self.kinds)
-        ]
-
-    def letters(self) -> list[str]:
-        """Draw the same in letters, in five rows."""
-        marks = [_MARKS[kind] for kind in self.kinds]
-        rows = (marks[first : first + _ROW] for first in range(0, len(marks), _ROW))
-        return [f"  {' '.join(row)}" for row in rows]
-
-
-def key_in_letters() -> list[str]:
-    """Say what the letters of a picture mean."""
-    return [f"  {_MARKS[kind]}  {meaning}" for kind, meaning in KEY.items()]
+    def chances(self) -> Chances:
+        """Draw it."""
+        return Chances(self.right)
 
 
 def promise(budgets: Sequence[Budget], lifetime: Lifetime) -> Promise:

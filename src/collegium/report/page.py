@@ -10,12 +10,8 @@ from markupsafe import Markup, escape
 
 from collegium.plain_text import harmless
 from collegium.report.numbers import clean, count, plain
-from collegium.report.promise import promises
+from collegium.report.promise import promises, risk
 from collegium.report.sections import (
-    ENGINEERS,
-    READERS,
-    RESEARCHERS,
-    STEWARDS,
     Block,
     Link,
     Page,
@@ -28,6 +24,8 @@ from collegium.report.sections import (
 )
 from collegium.report.verdict import banners
 
+_MOST_ROWS = 12  # of a table that is not folded
+
 
 def render_page(page: Page) -> str:
     """Write a page as one HTML file, without scripts and without anything from outside.
@@ -36,30 +34,28 @@ def render_page(page: Page) -> str:
         alone; under a data-dependent one it is not even read.
     Returns: the same for the same page.
     """
-    sections = _sections(page)
-    led = [
-        (reader, [one for one in sections if one.reader == reader and one.link])
-        for reader in READERS
-    ]
     return (
         environment()
         .get_template("page.html.j2")
-        .render(page=page, banners=banners(page.privacy, page.verdict), sections=sections, led=led)
+        .render(page=page, banners=banners(page.privacy, page.verdict), sections=_sections(page))
     )
 
 
 def _sections(page: Page) -> list[Section]:
-    """All sections, in their order."""
-    use = [Section("use", "How to use it", page.use, "how to use it")] if page.use else []
+    """All sections, in their order: what was learnt, what was promised, and folded whatever is behind it."""
+    use = [Section("use", "How to use it", page.use, is_folded=True)] if page.use else []
     return [
+        Section("results", "Results", [Paragraph(page.stopped), *page.results]),
+        *(section for section in page.sections if not section.is_folded),
         promises(page),
-        Section("results", "Results", page.results, "results"),
-        *page.sections,
         *use,
+        *(section for section in page.sections if section.is_folded),
+        risk(page),
         limits(page),
         statement(page),
         _settings(page),
-        Section("check", "How to check", [Points(page.checks)], "how to check"),
+        Section("check", "How to check", [Points(page.checks)], is_folded=True),
+        Section("references", "References", [Points(page.references)], is_folded=True),
     ]
 
 
@@ -75,13 +71,7 @@ def limits(page: Page) -> Section:
     ]
     if page.result_limits:
         blocks += [Paragraph("What was released has its own limits:"), Points(page.result_limits)]
-    return Section(
-        "limits",
-        "What is published, and what is not covered",
-        blocks,
-        "what is not covered",
-        STEWARDS,
-    )
+    return Section("limits", "What is published, and what is not covered", blocks, is_folded=True)
 
 
 def statement(page: Page) -> Section:
@@ -90,8 +80,7 @@ def statement(page: Page) -> Section:
         "statement",
         "The statement in full",
         [Points(page.privacy.sentences())],
-        "the full statement",
-        RESEARCHERS,
+        is_folded=True,
     )
 
 
@@ -102,7 +91,7 @@ def _settings(page: Page) -> Section:
         "Software versions": list(page.versions.items()),
     }
     blocks = [Pairs(caption, rows) for caption, rows in tables.items() if rows]
-    return Section("settings", "Settings and versions", blocks, "settings and versions", ENGINEERS)
+    return Section("settings", "Settings and versions", blocks, is_folded=True)
 
 
 @cache
@@ -117,6 +106,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         finalize=_finalize,
     )
+    environment.globals.update(most_rows=_MOST_ROWS)
     environment.filters.update(count=count, plain=plain, inline=_inline, listing=_listing)
     return environment
 

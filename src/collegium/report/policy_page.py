@@ -9,6 +9,7 @@ from collegium.accounting.promises import Promise as Promised
 from collegium.budgets import PUBLIC, Budget, Policy
 from collegium.ledger.limits import Lifetime
 from collegium.report import in_plain_words as words
+from collegium.report.chances import key_in_letters
 from collegium.report.in_plain_words import Promise, paragraph
 from collegium.report.numbers import clean, down
 from collegium.report.page import environment
@@ -32,9 +33,9 @@ class Explanation:
     def as_text(self) -> str:
         """Write it as plain text, in lines that fit on a page."""
         lines = [TITLE, *paragraph(words.BUDGET), *paragraph(self.game)]
-        lines += ["", "In the pictures:", *words.key_in_letters()]
+        lines += ["", "In the pictures:", *key_in_letters(words.KEY)]
         for name, promise, numbers in self.levels:
-            lines += ["", "", name, *paragraph(promise.words), "", *promise.letters()]
+            lines += ["", "", name, *paragraph(promise.words), "", *promise.chances.letters()]
             lines += paragraph(numbers)
         for heading, text in self.notes:
             lines += ["", "", heading, *paragraph(text)]
@@ -46,7 +47,7 @@ class Explanation:
     def as_html(self) -> str:
         """Write it as one page that needs nothing else."""
         template = environment().get_template("policy.html.j2")
-        return template.render(title=TITLE, budget=words.BUDGET, key=words.KEY, explained=self)
+        return template.render(title=TITLE, budget=words.BUDGET, meanings=words.KEY, explained=self)
 
 
 def explain(

@@ -14,23 +14,26 @@ from collegium.accounting.statement import (
 )
 from collegium.budgets import Budget
 from collegium.report import words
+from collegium.report.chances import Chances
+from collegium.report.in_plain_words import KEY
 from collegium.report.numbers import budget_and_spent, clean, count, down, plain, spent_of, up
 from collegium.report.plots import MOST_GROUPS, Point, history_figure, risk_figure
 from collegium.report.sections import (
-    STEWARDS,
     Block,
     Column,
     Figure,
     Figures,
-    Heading,
+    Folded,
     Link,
     Page,
     Paragraph,
+    Risks,
     Section,
     Table,
 )
 
 IN_VAULT = "in the vault"
+_MOST_PICTURES = 4  # side by side
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class PromiseRow:
     """What one level was promised, and what each of its people spent, as it is written.
 
     ``spent``, ``share`` (of the budget): :data:`IN_VAULT` and a dash where they are sensitive.
-    ``meaning``: of the budget, for one of these people.
+    ``meaning``: of the budget, for one of these people: see :func:`risks`.
     """
 
     level: str
@@ -89,7 +92,7 @@ def _row(row: GroupSpending, privacy: PrivacyStatement, budget: Budget) -> Promi
         spent=spent,
         share=share,
         guarantee="none: ε = ∞" if budget.is_unlimited else privacy.title,
-        meaning=privacy.risk_in_words(row),
+        meaning="no limit" if budget.is_unlimited else f"{privacy.right_of_100(row)} times in 100",
     )
 
 
@@ -158,7 +161,7 @@ def promise_table(page: Page) -> Table:
         Column("Budget ε per person"),
         Column("δ"),
         Column("Spent ε per person"),
-        Column("What the budget means", is_number=False, is_wide=True),
+        Column("Right at most"),
     )
     rows = [
         (row.level, row.people, row.budget, row.delta, row.spent_and_share, row.meaning)
@@ -167,28 +170,51 @@ def promise_table(page: Page) -> Table:
     return Table(columns, rows, caption)
 
 
+def risks(privacy: PrivacyStatement) -> Risks:
+    """Say of each level that is shown what its budget means, in the one sentence and the one picture."""
+    return Risks(
+        [
+            (row.group, _sentence(privacy.risk_in_words(row)), Chances(privacy.right_of_100(row)))
+            for row in privacy.shown
+        ],
+        KEY,
+    )
+
+
 def promises(page: Page) -> Section:
     """Say what was promised to whom, and what it means."""
-    privacy = page.privacy
-    blocks: list[Block] = [
-        Paragraph((f"{words.BUDGETS} What ε and δ mean is explained ", Link("below", "risk"), "."))
-    ]
+    privacy, pictured = page.privacy, risks(page.privacy)
+    blocks: list[Block] = [Paragraph(words.BUDGETS)]
     if not privacy.noise_is_private:
         blocks.append(
             Paragraph("None of this holds for this run: the noise was seeded.", "warning")
         )
+    many = len(pictured.shown) > _MOST_PICTURES
+    blocks.append(
+        Folded("The promise to each level, in pictures", [pictured]) if many else pictured
+    )
     blocks.append(promise_table(page))
     if not privacy.may_publish_spending:
         blocks.append(Paragraph(f"The amounts spent are {words.KEPT_IN_VAULT}."))
-    blocks.append(Heading("What an attacker can find out", "risk"))
-    blocks += map(Paragraph, words.RISK)
-    blocks.append(Paragraph(page.risk_follows or words.RISK_FROM[privacy.gaussian]))
-    blocks.append(_risk_table(privacy))
+    return Section("promises", "What was promised to whom", blocks)
+
+
+def risk(page: Page) -> Section:
+    """Say where the promise comes from: error rates of attackers, and formulas."""
+    privacy = page.privacy
+    blocks: list[Block] = [
+        *map(Paragraph, words.RISK),
+        Paragraph(page.risk_follows or words.RISK_FROM[privacy.gaussian]),
+    ]
     if any(not row.budget.is_unlimited for row in privacy.groups):
         blocks.append(Figures([_risk_figure(privacy)]))
-    return Section(
-        "promises", "What was promised to whom", blocks, "what was promised to whom", STEWARDS
-    )
+    else:
+        blocks.append(_risk_table(privacy))
+    return Section("risk", "What an attacker can find out, with formulas", blocks, is_folded=True)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _risk_table(privacy: PrivacyStatement) -> Table:
@@ -225,6 +251,7 @@ def _risk_figure(privacy: PrivacyStatement) -> Figure:
         "; ".join(told),
         lambda: risk_figure(privacy),
         "Nobody who sees the release does better than the line of the level. Dotted: guessing.",
+        _risk_table(privacy),
     )
 
 

@@ -6,7 +6,7 @@ from collegium.distillation.goal import ACCURACY, AUC, BALANCED
 from collegium.evaluation.quality import Quality
 from collegium.report import words
 from collegium.report.numbers import count, interval, share
-from collegium.report.sections import Banner, Code, Column, Headline, Table
+from collegium.report.sections import Banner, Code, Column, Folded, Headline, Table
 
 
 def quality_banner(quality: Quality | None, without: tuple[str, str], foretold: str = "") -> Banner:
@@ -49,34 +49,33 @@ def quality_headlines(quality: Quality | None, model: str = "student") -> list[H
     ]
 
 
-def threshold_tables(quality: Quality | None) -> list[Table]:
+def threshold_tables(quality: Quality | None) -> list[Folded]:
     """Say what other thresholds than the model's own would find; nothing where that is unknown."""
     if quality is None or not quality.thresholds:
         return []
     name = quality.thresholds[0].name
-    return [
-        Table(
-            [
-                Column(f"answer “{name}” from a probability of"),
-                Column(f"finds so many of all “{name}” (recall)"),
-                Column("so many of these are right (precision)"),
-            ],
-            [
-                (
-                    f"{row.at:g}",
-                    share(row.recall),
-                    "none is found" if row.precision is None else share(row.precision),
-                )
-                for row in quality.thresholds
-            ],
+    table = Table(
+        [
+            Column(f"answer “{name}” from a probability of"),
+            Column(f"finds so many of all “{name}” (recall)"),
+            Column("so many of these are right (precision)"),
+        ],
+        [
             (
-                f"Of {count(quality.n)} {quality.measured_on}. ",
-                Code(f"collegium predict RELEASE TABLE --threshold '{name}=0.2'"),
-                " answers so.",
-            ),
-            "Other thresholds",
-        )
-    ]
+                f"{row.at:g}",
+                share(row.recall),
+                "none is found" if row.precision is None else share(row.precision),
+            )
+            for row in quality.thresholds
+        ],
+        (
+            f"Of {count(quality.n)} {quality.measured_on}. ",
+            Code(f"collegium predict RELEASE TABLE --threshold '{name}=0.2'"),
+            " answers so.",
+        ),
+        "Other thresholds",
+    )
+    return [Folded(f"If “{name}” were answered more often, or less: other thresholds", [table])]
 
 
 def _right(quality: Quality, model: str, where: str) -> Headline:

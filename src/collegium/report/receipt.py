@@ -12,6 +12,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.promises import Promise as Promised
 from collegium.accounting.statement import budget_and_cost, percent_left, percent_spent
 from collegium.ledger.entries import Account, Charge, Grant, Standing
+from collegium.report.chances import key_in_letters
 from collegium.report.in_plain_words import (
     KEY,
     MEASURES,
@@ -19,7 +20,6 @@ from collegium.report.in_plain_words import (
     SMALL_PRINT,
     Promise,
     game,
-    key_in_letters,
     paragraph,
     promise,
     spoken,
@@ -68,7 +68,7 @@ class Receipt:
         lines += ["", "What it means"]
         for sentence in (*self.meaning, self.promise.words):
             lines += paragraph(sentence)
-        lines += ["", *self.promise.letters(), "", *key_in_letters()]
+        lines += ["", *self.promise.chances.letters(), "", *key_in_letters(KEY)]
         for sentence in (self.numbers, *SMALL_PRINT):
             lines += paragraph(sentence)
         return "\n".join([*lines, ""])
@@ -76,7 +76,7 @@ class Receipt:
     def as_html(self) -> str:
         """Write it as one page that needs nothing else."""
         template = environment().get_template("receipt.html.j2")
-        return template.render(receipt=self, key=KEY, small_print=SMALL_PRINT)
+        return template.render(receipt=self, meanings=KEY, small_print=SMALL_PRINT)
 
 
 def texts_of(

@@ -14,15 +14,11 @@ from markupsafe import Markup
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget
+from collegium.report.chances import Chances
 from collegium.report.svg import inline_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
-
-STEWARDS = "For those who answer for the data"
-RESEARCHERS = "For researchers"
-ENGINEERS = "For engineers"
-READERS = (STEWARDS, RESEARCHERS, ENGINEERS)
 
 
 @dataclass(frozen=True)
@@ -55,10 +51,9 @@ Text = str | tuple[str | Code | Strong | Link, ...]
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading within a section; ``id`` where something leads to it."""
+    """A heading within a section."""
 
     text: str
-    id: str = ""
     kind: ClassVar[str] = "heading"
 
 
@@ -142,6 +137,7 @@ class Figure:
     """A picture, drawn when a page needs it.
 
     ``name``: goes before its ids. ``title``, ``description``: what assistive technology reads instead.
+    ``table``: the same in numbers, directly below it; folded on the page where ``table_is_folded``.
     """
 
     name: str
@@ -149,6 +145,8 @@ class Figure:
     description: str
     draw: Callable[[], Drawing]
     caption: Text
+    table: Table | None = None
+    table_is_folded: bool = False
     kind: ClassVar[str] = "figure"
 
     def svg(self) -> Markup:
@@ -158,29 +156,56 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """Pictures side by side, and what is said in the place of one; on the page only."""
+    """Pictures side by side, and what is said in the place of one; beside the page only their tables show."""
 
     shown: Sequence[Figure | Paragraph]
     kind: ClassVar[str] = "figures"
 
+    @property
+    def tables(self) -> list[Table]:
+        """The tables below them."""
+        return [one.table for one in self.shown if isinstance(one, Figure) and one.table]
 
-Block = Heading | Paragraph | Points | Listing | Table | Pairs | Headlines | Figures
+
+@dataclass(frozen=True)
+class Risks:
+    """How often somebody is right who tries to find something out, in the one picture of it.
+
+    ``shown``: a name, the sentence about it, and of 100 decisions how many are right at most.
+    ``key``: what the marks mean.
+    """
+
+    shown: Sequence[tuple[str, str, Chances]]
+    key: Mapping[str, str]
+    kind: ClassVar[str] = "risks"
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What only some readers want: on the page it opens when asked, and when it is printed."""
+
+    title: str
+    blocks: Sequence[Block]
+    kind: ClassVar[str] = "folded"
+
+
+Block = (
+    Heading | Paragraph | Points | Listing | Table | Pairs | Headlines | Figures | Risks | Folded
+)
 
 
 @dataclass(frozen=True)
 class Section:
     """A part of the page.
 
-    ``link``: what the page's list of contents calls it; not there where that is empty.
-    ``reader``: for whom it is there: of :data:`READERS`.
+    ``is_folded``: whether the page shows its title alone until it is opened, or printed.
     ``on_card``: whether the card has it, too.
     """
 
     id: str
     title: str
     blocks: Sequence[Block]
-    link: str = ""
-    reader: str = ENGINEERS
+    is_folded: bool = False
     on_card: bool = False
 
 
@@ -208,7 +233,7 @@ class Page:
     ``risk_follows``: how the risk follows from budgets, where that is not what it is for the mechanism.
     ``use``: how to use what was released: on the page and at the top of the card.
     ``results``: the figures that matter, and what belongs beside them; ``result_limits``: where they end.
-    ``sections``: what the method has to say of itself.
+    ``sections``: what the method has to say of itself; those that are not folded stand before the promises.
     ``leaves``: what the release holds, and what it does not.
     ``not_covered``: headings and texts; what the guarantee does not cover.
     ``checks``: how to check what is said.

@@ -45,13 +45,13 @@ def verdict(privacy: PrivacyStatement) -> Banner:
 
 
 def banners(privacy: PrivacyStatement, released: Banner) -> list[Banner]:
-    """Put together what is said of the guarantee, of what was released, and of all that is wrong; that first.
+    """Put together what is said of what was released, of the guarantee, and of all that is wrong; that first.
 
     Only where nothing is wrong with either of the two is the page green.
     """
-    found = [verdict(privacy), released]
+    found = [released, verdict(privacy)]
     if any(one.tone != "good" for one in found):
-        found = [replace(one, tone=one.tone.replace("good", "plain")) for one in found[::-1]]
+        found = [replace(one, tone=one.tone.replace("good", "plain")) for one in found]
     found += notices(privacy)
     return sorted(found, key=lambda one: one.tone != "danger")
 

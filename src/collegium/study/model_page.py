@@ -163,7 +163,7 @@ class ModelReport:
             "for other people, places or times.",
         ]
 
-    def effects_section(self, model: str, influence: str, classes: Table | None) -> Section:
+    def effects_section(self, model: str, influence: str, classes: Sequence[Block] = ()) -> Section:
         """Show who shaped the model, and whom it serves.
 
         ``influence``: what a level's share is of. ``classes``: what became of each class.
@@ -176,12 +176,8 @@ class ModelReport:
                 + spread_sentence(self.effects, model)
             ),
             influence_table(self.effects, shown, model, influence),
-            *([] if classes is None else [classes]),
+            *classes,
         ]
         return Section(
-            "effects",
-            f"Classes and levels: who shaped the {model}, and whom it serves",
-            blocks,
-            "classes and levels",
-            on_card=True,
+            "effects", f"Who shaped the {model}, and whom it serves", blocks, on_card=True
         )

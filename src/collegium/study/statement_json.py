@@ -27,7 +27,7 @@ PROFILE_AT = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 _SHAPE = {
     "guarantee": str, "meaning": str, "adjacency": str, "private_noise": bool, "released": str,
-    "statement": [str], "groups": [{"group": str, "found_at_most": dict}],
+    "statement": [str], "groups": [{"group": str, "right_of_100": int, "found_at_most": dict}],
 }  # fmt: skip
 
 
@@ -126,6 +126,7 @@ def _promised(name: str, row: Mapping[str, Any], terms: Terms, spent: Spent) -> 
     promised = {
         "epsilon": as_number(budget.epsilon),
         "delta": budget.delta,
+        "right_of_100": row["right_of_100"],
         "found_at_most": row["found_at_most"],
     }
     if budget.is_unlimited or spent.sensitive:

@@ -15,11 +15,11 @@ from collegium.report.numbers import count, plain, share
 from collegium.report.promise import history
 from collegium.report.quality import quality_headlines, threshold_tables
 from collegium.report.sections import (
-    RESEARCHERS,
     Block,
     Code,
     Column,
     Figures,
+    Folded,
     Headline,
     Headlines,
     Page,
@@ -188,7 +188,6 @@ def dpsgd_page(data: DPSGDReport) -> Page:
         results=[
             Headlines([*quality_headlines(data.quality, model), _steps(data)]),
             *threshold_tables(data.quality),
-            Figures([history(data.privacy, data.history, "steps", data.chosen)]),
             *data.notes(model),
         ],
         result_limits=data.limits("what the noisy steps left of the records"),
@@ -196,7 +195,7 @@ def dpsgd_page(data: DPSGDReport) -> Page:
             data.effects_section(
                 model,
                 "largest share of what a step sums up",
-                class_table(data.effects, model) if judged else None,
+                [Folded("Class by class", [class_table(data.effects, model)])] if judged else [],
             ),
             _mechanism(data),
         ],
@@ -281,9 +280,13 @@ def _mechanism(data: DPSGDReport) -> Section:
     return Section(
         "mechanism",
         "How it was learnt",
-        [*blocks, _levels(data), Paragraph(f"The account: {ACCOUNTANTS[plan.accountant]}.")],
-        "how it was learnt",
-        RESEARCHERS,
+        [
+            *blocks,
+            _levels(data),
+            Paragraph(f"The account: {ACCOUNTANTS[plan.accountant]}."),
+            Figures([history(data.privacy, data.history, "steps", data.chosen)]),
+        ],
+        is_folded=True,
     )
 
 

@@ -11,13 +11,13 @@ from collegium.budgets import Budget
 from collegium.plain_text import in_a_row
 from collegium.report.numbers import clean, count, plain, share
 from collegium.report.sections import (
-    RESEARCHERS,
     Banner,
     Block,
     Code,
     Column,
     Figure,
     Figures,
+    Folded,
     Headline,
     Headlines,
     Page,
@@ -133,10 +133,11 @@ def statistics_page(data: StatisticsReport) -> Page:
 def _results(data: StatisticsReport) -> list[Block]:
     tables = [(number, one) for number, one in enumerate(data.answers) if one["keys"]]
     figures = [_figure(number, one) for number, one in tables if _is_known(one)]
+    unknown = [_table(one) for _, one in tables if not _is_known(one)]
     return [
         Headlines([_headline(one) for one in data.answers if not one["keys"]]),
         *([Figures(figures)] if figures else []),
-        *(_table(one) for _, one in tables),
+        *unknown,
         *(
             Paragraph(
                 f"Paid for, and lost in a crash: {clean(line)}. It is not drawn again.", "note"
@@ -168,15 +169,17 @@ def _headline(answer: Mapping[str, Any]) -> Headline:
     value, error, between = _written(answer, answer["cells"][0])
     counted = answer.get("counted", "")
     if value == "—":
-        return Headline(answer["question"], "—", "too few people to say")
+        return Headline(_sentence(answer["question"]), "—", "too few people to say")
     if answer["cells"][0]["standard_error"] == 0:
         return Headline(
-            answer["question"], f"{value} {counted}".rstrip(), "public: it cost nothing"
+            _sentence(answer["question"]),
+            f"{value} {counted}".rstrip(),
+            "public: it cost nothing",
         )
     beside = "" if error == "—" else f"standard error {error}; "
     said = [f"{beside}{_percent(answer)} interval {between}"]
     said += filter(None, [not_heard_in_words(answer["people"], answer.get("silent", {}))])
-    return Headline(answer["question"], f"{value} {counted}".rstrip(), "; ".join(said))
+    return Headline(_sentence(answer["question"]), f"{value} {counted}".rstrip(), "; ".join(said))
 
 
 def _names(answer: Mapping[str, Any]) -> list[str]:
@@ -206,14 +209,15 @@ def _figure(number: int, answer: Mapping[str, Any]) -> Figure:
     )
     return Figure(
         f"answer{number}",
-        clean(answer["question"]),
+        _sentence(clean(answer["question"])),
         clean(told),
-        lambda: answer_figure(answer["question"], names, cells),
+        lambda: answer_figure(names, [value for value, _, _ in values], cells),
         (
-            f"{clean(answer['question'])}, with {_percent(answer)} intervals: for the value over the people "
-            "in the table; they include the noise and the unequal weights.",
+            f"The lines are {_percent(answer)} intervals; the noise and the unequal weights are in them.",
             *_first_of(answer),
         ),
+        _table(answer),
+        table_is_folded=True,
     )
 
 
@@ -231,8 +235,8 @@ def _table(answer: Mapping[str, Any]) -> Table:
     ]
     silent = not_heard_in_words(answer["people"], answer.get("silent", {}))
     caption = (
-        f"{clean(answer['question'])}. Intervals: {_percent(answer)}. —: too few people to say, or an error "
-        f"that is unknown.{f' Counted: {silent}.' if silent else ''}",
+        f"{_sentence(clean(answer['question']))}. Intervals: {_percent(answer)}. —: too few people to say, "
+        f"or an error that is unknown.{f' Counted: {silent}.' if silent else ''}",
         *_first_of(answer),
     )
     return Table(columns, rows, caption)
@@ -249,7 +253,6 @@ def _effects(data: StatisticsReport) -> Section:
             "public fact shows it."
         ),
         _represented(data),
-        _paid(data.answers, paid_groups),
     ]
     if more:
         blocks.append(
@@ -257,13 +260,8 @@ def _effects(data: StatisticsReport) -> Section:
         )
     notes = _notes(data.answers)
     blocks += [Points(notes)] if notes else []
-    return Section(
-        "effects",
-        "Who is represented, and what each answer cost",
-        blocks,
-        "who is represented",
-        on_card=True,
-    )
+    blocks.append(Folded("What each answer cost", [_paid(data.answers, paid_groups)]))
+    return Section("effects", "Who is represented", blocks, on_card=True)
 
 
 def _notes(answers: Sequence[Mapping[str, Any]]) -> list[Text]:
@@ -360,8 +358,7 @@ def _mechanism(data: StatisticsReport) -> Section:
             ),
             *(Paragraph(f"{line}.") for line in how),
         ],
-        "how answers were made",
-        RESEARCHERS,
+        is_folded=True,
     )
 
 

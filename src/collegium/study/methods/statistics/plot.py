@@ -16,19 +16,23 @@ _WIDTH = 5.0
 
 
 def answer_figure(
-    question: str, names: Sequence[str], cells: Sequence[Mapping[str, Any]]
+    names: Sequence[str], values: Sequence[str], cells: Sequence[Mapping[str, Any]]
 ) -> Figure:
-    """Draw values with error bars, one row for each; a value that nobody can tell has an empty row."""
+    """Draw values with error bars, one row for each; a value that nobody can tell has an empty row.
+
+    ``values``: of the cells, as they are written beside their dots.
+    """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     labels = [shorten(name, 24) for name in names]
-    height = max(1.7, 0.95 + 0.26 * len(labels))
+    height = 0.7 + 0.26 * len(labels)
     left = min(0.45, 0.04 + 0.017 * max(map(display_width, labels), default=1))
+    written = 0.018 * max(map(len, values), default=0)  # of the width
     with plot_style():
         figure = Figure(figsize=(_WIDTH, height))
-        axes = figure.add_axes((left, 0.42 / height, 0.96 - left, 1 - 0.82 / height))
-        for row, cell in enumerate(cells):
+        axes = figure.add_axes((left, 0.42 / height, 0.97 - written - left, 1 - 0.5 / height))
+        for row, (told, cell) in enumerate(zip(values, cells, strict=True)):
             value, lower, upper = cell["value"], cell["lower"], cell["upper"]
             if value is None:
                 axes.text(
@@ -45,21 +49,24 @@ def answer_figure(
                 for end in (lower, upper):
                     axes.plot([end, end], [row - 0.16, row + 0.16], color=SERIES[0], linewidth=1.2)
             axes.plot([value], [row], "o", color=SERIES[0], markersize=5)
+            axes.annotate(
+                told,
+                (value if upper is None else max(value, upper), row),
+                (5, 0),
+                textcoords="offset points",
+                va="center",
+                color=INK,
+                parse_math=False,
+                annotation_clip=False,
+            )
         axes.set_yticks(range(len(labels)))
         axes.set_yticklabels(labels, parse_math=False, color=INK)
         axes.set_ylim(len(labels) - 0.45, -0.55)
         axes.margins(x=0.06)
         axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}"))
         axes.grid(axis="x", color=RULE, linewidth=0.6)
         axes.set_axisbelow(True)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-        figure.text(
-            0.012,
-            1 - 0.06 / height,
-            shorten(question, 68),
-            va="top",
-            color=MUTED,
-            parse_math=False,
-        )
     return figure

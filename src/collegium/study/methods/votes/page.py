@@ -20,12 +20,12 @@ from collegium.report.plots import classes_figure
 from collegium.report.promise import granted_by, history
 from collegium.report.quality import quality_headlines, threshold_tables
 from collegium.report.sections import (
-    RESEARCHERS,
     Block,
     Code,
     Column,
     Figure,
     Figures,
+    Folded,
     Heading,
     Headline,
     Headlines,
@@ -157,12 +157,6 @@ def votes_page(data: VotesReport) -> Page:
         results=[
             Headlines([*quality_headlines(data.quality), *_answer_headlines(data)]),
             *threshold_tables(data.quality),
-            Figures(
-                [
-                    history(data.privacy, data.history, "queries asked", data.chosen),
-                    _classes(data),
-                ]
-            ),
             *data.notes("student"),
         ],
         result_limits=data.limits(
@@ -243,23 +237,25 @@ def _answer_headlines(data: VotesReport) -> list[Headline]:
     return [released, right]
 
 
-def _classes(data: VotesReport) -> Figure | Paragraph:
+def _classes(data: VotesReport, table: Table) -> list[Block]:
     counts = list(data.labels_per_class)
     if not sum(counts):
-        return Paragraph("No label was released, so there is no plot of them.", "note")
+        return [Paragraph("No label was released, so there is no plot of them.", "note")]
     caption = data.answers["caption"]
     if data.aggregator.get("name") == "confident":
         caption += f" {words.CONFIDENT}"
     if data.n_reinforced:
         caption += f" {count(data.n_reinforced)} of them are a confident student's own."
-    return Figure(
+    figure = Figure(
         "classes",
-        data.answers["figure"],
+        f"{data.answers['figure'][:1].upper()}{data.answers['figure'][1:]}",
         f"{data.answers['many']}: {count(sum(counts))} in {len(counts)} classes; between "
-        f"{count(min(counts))} and {count(max(counts))} per class. All counts are in a table further down.",
-        lambda: classes_figure(data.class_names, counts, data.answers["figure"]),
+        f"{count(min(counts))} and {count(max(counts))} per class. All counts are in the table below.",
+        lambda: classes_figure(data.class_names, counts, data.answers["many"]),
         caption,
+        table,
     )
+    return [Folded("Class by class", [Figures([figure])])]
 
 
 def _effects(data: VotesReport) -> Section:
@@ -272,7 +268,9 @@ def _effects(data: VotesReport) -> Section:
     if right := labels_right(data.effects):
         columns.append((data.answers["right"], right))
     influence = "share of all vote weight that depends on the level's records"
-    return data.effects_section("student", influence, class_table(data.effects, "student", columns))
+    return data.effects_section(
+        "student", influence, _classes(data, class_table(data.effects, "student", columns))
+    )
 
 
 def _mechanism(data: VotesReport) -> Section:
@@ -285,9 +283,13 @@ def _mechanism(data: VotesReport) -> Section:
     return Section(
         "mechanism",
         "How votes became labels",
-        [*blocks, *([parameters] if parameters.rows else []), *_personalisation(data)],
-        "how votes became labels",
-        RESEARCHERS,
+        [
+            *blocks,
+            *([parameters] if parameters.rows else []),
+            *_personalisation(data),
+            Figures([history(data.privacy, data.history, "queries asked", data.chosen)]),
+        ],
+        is_folded=True,
     )
 
 
