@@ -123,8 +123,8 @@ def onnx(
 ) -> None:
     """Convert a published student to ONNX, and count the records for which it then answers differently.
 
-    Needs: pip install 'collegium\\[onnx]'. Most of scikit-learn's classifiers can be converted, where records
-    are rows of numbers.
+    Needs: pip install 'collegium\\[onnx]'. Most of scikit-learn's classifiers can be converted. Records are
+    rows of numbers; of a table with text, each column is an input of its own.
 
     Example: collegium onnx study/release public.csv --out student.onnx
     """
