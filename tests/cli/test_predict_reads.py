@@ -2,12 +2,15 @@
 
 import csv
 
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from collegium.distillation.supervised import NamedClasses
 from collegium.study.student_file import STUDENT_FILE, student_bytes
 
 TABLE = pd.DataFrame({"age": [1.5, 2.5, 7.5, 8.5], "dose": [0.0, 1.0, 0.0, 1.0]})
@@ -53,6 +56,20 @@ def test_a_class_is_answered_from_a_threshold_on(predict):
     for wrong in ("maybe=0.5", "yes", "yes=0", "yes=1.1", "yes=nan", "yes=x"):
         code, _, said = predict(text, "--threshold", wrong)
         assert code == 2 and "classes of" not in said and "yes=0.2" in said
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_class_that_answers_never_named_has_no_threshold_and_a_reason(tmp_path, collegium, piped):
+    known = LogisticRegression().fit(TABLE, [0, 0, 1, 1])
+    student = NamedClasses(known, np.array(["no", "yes", "rare"]))
+    student = make_pipeline(StandardScaler().fit(TABLE), student) if piped else student
+    (tmp_path / STUDENT_FILE).write_bytes(student_bytes(student, INPUTS))
+    (tmp_path / "table.csv").write_text("age,dose\n1.5,0\n", encoding="utf-8")
+    asked = ("predict", tmp_path, tmp_path / "table.csv", "--threshold")
+    assert collegium(*asked, "yes=0.2")[0] == 0
+    code, _, said = collegium(*asked, "rare=0.2")
+    assert code == 2 and "never named 'rare', so that it has no probability" in said
+    assert "Traceback" not in said and "CLASS=PROBABILITY" in collegium(*asked, "other=0.2")[2]
 
 
 @pytest.mark.parametrize("given", [{"imputes": True}, {"medians": {"age": 1.0, "dose": 0.0}}])

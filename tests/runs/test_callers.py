@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 )
 
 import collegium as cg
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError, PrivacyWarning, StudentWarning
 from collegium.features import PixelScaler, PublicComponents
 
 rng = np.random.default_rng(0)
@@ -210,6 +210,19 @@ def test_what_a_search_chose_says_so_in_its_statement(kind: str) -> None:
     assert any(
         "held out" in line for line in search.best_estimator_.privacy_.to_dict()["statement"]
     )
+
+
+@pytest.mark.parametrize("kind", ["dpsgd", "pate"])
+def test_a_rare_class_comes_with_advice(kind: str) -> None:
+    """Where the model says one thing of everybody, the warning of fit and of score names the way out."""
+    y, y_public = (np.arange(400) % 20 == 0).astype(int), (np.arange(100) % 20 == 0).astype(int)
+    advice = "rare class matters as much as a frequent one, fit with goal='balanced'"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = model(kind).fit(X, y, budgets=0.5, X_public=X_PUBLIC)
+    assert any(advice in str(one.message) for one in caught) == fitted.quality_.names_one_class
+    with pytest.warns(StudentWarning, match=advice):
+        fitted.score(X_PUBLIC, np.where(fitted.predict(X_PUBLIC) == 0, y_public, 0))
 
 
 def test_a_model_no_better_than_one_answer_is_told_of_by_the_right_name() -> None:

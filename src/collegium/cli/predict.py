@@ -124,8 +124,8 @@ def onnx(
 ) -> None:
     """Convert a published student to ONNX, and count the records for which it then answers differently.
 
-    Needs: pip install 'collegium\\[onnx]'. Most of scikit-learn's classifiers can be converted, where records
-    are rows of numbers.
+    Needs: pip install 'collegium\\[onnx]'. Most of scikit-learn's classifiers can be converted. Records are
+    rows of numbers; of a table with text, each column is an input of its own.
 
     Example: collegium onnx study/release public.csv --out student.onnx
     """
@@ -156,6 +156,11 @@ def _from_threshold(student: Any, records: Any, threshold: str) -> Any:
         least = float(number)
     except ValueError:
         least = -1.0
+    if name in _never_named(student):
+        raise InputError(
+            f"the answers that the model learnt from never named {name!r}, so that it has no probability of "
+            'it: a study with goal = "balanced", or with more answers, may find it'
+        )
     if name not in names or not 0 < least <= 1:
         raise InputError(
             f"--threshold must be CLASS=PROBABILITY with a class of {', '.join(names)} and a number above 0 "
@@ -165,6 +170,19 @@ def _from_threshold(student: Any, records: Any, threshold: str) -> Any:
     is_found = beliefs[:, place] >= least
     beliefs[:, place] = -1.0
     return np.asarray(student.classes_)[np.where(is_found, place, beliefs.argmax(axis=1))]
+
+
+def _never_named(student: Any) -> set[str]:
+    """Find the classes on the public list that a student knows nothing of."""
+    known = {str(one) for one in student.classes_}
+    while not hasattr(student, "classes") and (inner := _inside(student)) is not None:
+        student = inner
+    return {str(one) for one in getattr(student, "classes", ())} - known
+
+
+def _inside(student: Any) -> Any:
+    """Take the last step of a pipeline, or the student that something is wrapped around."""
+    return student.steps[-1][1] if hasattr(student, "steps") else getattr(student, "student", None)
 
 
 def _probabilities(student: Any, records: Any) -> dict[str, Any]:

@@ -539,8 +539,9 @@ def _tell_of_names(column: pd.Series) -> None:
         different = column.astype(str).nunique()
         warnings.warn(
             f"column {column.name!r} is text with {different:,} different values in {len(column):,} public "
-            "records, so hardly anything can be learnt from them as categories: write dates with years of "
-            "four digits, numbers without words, and leave names out (in a study: data.exclude)",
+            "records, and hardly anything can be learnt from text that differs nearly everywhere: write "
+            "dates with years of four digits, numbers without words, and leave names out (in a study: "
+            "data.exclude)",
             PrivacyWarning,
             stacklevel=2,
         )

@@ -54,6 +54,12 @@ def threshold_tables(quality: Quality | None) -> list[Folded]:
     if quality is None or not quality.thresholds:
         return []
     name = quality.thresholds[0].name
+    never = (
+        f" No record reaches {quality.thresholds[0].at:g}: what it learnt from named “{name}” too rarely, or "
+        "never."
+        if all(row.precision is None for row in quality.thresholds)
+        else ""
+    )
     table = Table(
         [
             Column(f"answer “{name}” from a probability of"),
@@ -69,7 +75,7 @@ def threshold_tables(quality: Quality | None) -> list[Folded]:
             for row in quality.thresholds
         ],
         (
-            f"Of {count(quality.n)} {quality.measured_on}. ",
+            f"Of {count(quality.n)} {quality.measured_on}.{never} ",
             Code(f"collegium predict RELEASE TABLE --threshold '{name}=0.2'"),
             " answers so.",
         ),

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from collegium.checks import check_number, check_whole, exact_floats, is_whole, listed, shown
 from collegium.data.column_types import ColumnTypes
 from collegium.data.tables import as_records
-from collegium.distillation.goal import AUC
+from collegium.distillation.goal import ACCURACY, AUC, BALANCED
 from collegium.errors import InputError, StudentWarning, frames_to_user
 from collegium.evaluation.quality import (
     HELD_OUT,
@@ -239,7 +239,12 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
 
 def warn_of_quality(found: Quality) -> None:
     """Say that a model is no better than one that always gives the same answer, or looks like one."""
-    warnings.warn(f"{found.verdict}. {found.reason}", StudentWarning, stacklevel=frames_to_user())
+    line = f"{found.verdict}. {found.reason}"
+    if found.goal == ACCURACY and (found.names_one_class or found.tells_apart):
+        line += (
+            f" Where a rare class matters as much as a frequent one, fit with goal={BALANCED!r}."
+        )
+    warnings.warn(line, StudentWarning, stacklevel=frames_to_user())
 
 
 def one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDArray[Any]:

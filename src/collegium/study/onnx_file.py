@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,22 @@ from sklearn.pipeline import Pipeline
 
 from collegium.distillation.goal import BalancedAnswers
 from collegium.errors import InputError
+from collegium.models.preprocessing.columns import MISSING, numbers_of, texts_of
+from collegium.study.onnx_graph import OPSETS, Graph, is_written, written
 from collegium.study.student_file import StoredStudent
+
+_FLOAT, _STRING, _DOUBLE = 1, 8, 11  # as ONNX numbers its types
 
 
 def onnx_bytes(stored: StoredStudent, records: Any) -> tuple[bytes, int]:
     """Convert a student, and ask both about some records.
 
-    ``stored``: as read; its columns, if it takes a table, must be numbers.
+    ``stored``: as read.
     ``records`` (n, n_features): as the student takes them.
-    Returns: the file, whose one input ``records`` holds one row per record, columns in the student's order;
-        on how many of the records the two differ.
+    Returns: the file. Its one input ``records`` holds one row per record, columns in the student's order; or,
+        where a table has text, each column is an input of that name and of shape (n, 1), whose text is text
+        and whose numbers are doubles (dates: days since 1970). A missing number is NaN, missing text empty.
+        And on how many of the records the two differ.
     Raises InputError if what converts is not installed, or cannot convert this student.
     """
     try:
@@ -35,13 +42,9 @@ def onnx_bytes(stored: StoredStudent, records: Any) -> tuple[bytes, int]:
         raise InputError(
             "ONNX files need three packages more: pip install 'collegium[onnx]'"
         ) from None
-    texts = [name for name, kind in stored.inputs.get("columns", []) if kind != "numbers"]
-    if texts or np.ndim(records) != 2:
-        what = (
-            f"columns of text ({', '.join(texts[:3])})" if texts else "more than a row of numbers"
-        )
+    if np.ndim(records) != 2:
         raise InputError(
-            f"the student takes {what} for a record, and only rows of numbers are converted: use "
+            "the student takes more than a row of cells for a record, and only such rows are converted: use "
             "`collegium predict`"
         )
     right = np.asarray(stored.student.predict(records))
@@ -51,7 +54,7 @@ def onnx_bytes(stored: StoredStudent, records: Any) -> tuple[bytes, int]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 content = _converted(stored, np.shape(records)[1], type_name)
-                answers = _asked(content, np.asarray(records, dtype=dtype))
+                answers = _asked(content, _fed(stored.inputs, records, dtype))
         except Exception as error:  # of a converter that knows this model or not
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         else:
@@ -67,31 +70,125 @@ def onnx_bytes(stored: StoredStudent, records: Any) -> tuple[bytes, int]:
 
 def _converted(stored: StoredStudent, n_features: int, type_name: str) -> bytes:
     from onnx.helper import set_model_props
-    from skl2onnx import to_onnx
-    from skl2onnx.common import data_types
 
-    student, balanced = _apart(stored.student)
-    kind = getattr(data_types, type_name)
-    model = to_onnx(
-        student,
-        initial_types=[("records", kind([None, n_features]))],
-        options={"zipmap": False} if hasattr(student, "predict_proba") else None,
+    steps, last = _steps(stored.student)
+    begins = list(takewhile(is_written, steps))
+    student, balanced = _apart(last)
+    rest: Any = Pipeline(
+        [(str(i), step) for i, step in enumerate([*steps[len(begins) :], student])]
     )
+    rest = student if len(rest.steps) == 1 else rest
+    if not begins and _is_by_column(stored.inputs):
+        raise InputError(
+            "its columns of text are read by a model that is not known to the converter"
+        )
+    model = _of_scikit_learn(rest, n_features if not begins else None, type_name)
     if balanced is not None:
         _answer_balanced(model, balanced)
+    if begins:
+        model = _behind(begins, model, stored.inputs, n_features)
     set_model_props(model, {"inputs": json.dumps(stored.inputs)})
     content: bytes = model.SerializeToString(deterministic=True)
     return content
 
 
+def _steps(student: Any) -> tuple[list[Any], Any]:
+    """List the steps before the one that answers; pipelines may hold pipelines."""
+    if not isinstance(student, Pipeline):
+        return [], student
+    before: list[Any] = []
+    for _, step in student.steps[:-1]:
+        inner, last = _steps(step)
+        before += [*inner, last]
+    inner, last = _steps(student.steps[-1][1])
+    return [*before, *inner], last
+
+
+def _of_scikit_learn(student: Any, n_features: int | None, type_name: str) -> Any:
+    from skl2onnx import to_onnx
+    from skl2onnx.common import data_types
+
+    n_features = student.n_features_in_ if n_features is None else n_features
+    kind = getattr(data_types, type_name)
+    return to_onnx(
+        student,
+        initial_types=[("records", kind([None, n_features]))],
+        options={"zipmap": False} if hasattr(student, "predict_proba") else None,
+        target_opset=OPSETS,
+    )
+
+
+def _behind(begins: list[Any], model: Any, inputs: dict[str, Any], n_features: int) -> Any:
+    """Put a converted model behind what its records go through first."""
+    from onnx import checker, compose, helper
+
+    names = [name for name, _ in inputs.get("columns", [])]
+    kinds = dict(inputs.get("columns", []))
+    takes = []
+    seen = "records"
+    graph = Graph()
+    if _is_by_column(inputs):
+        graph.columns = {name: name for name in names}
+        takes = [
+            helper.make_tensor_value_info(name, _type_of(kinds[name]), [None, 1]) for name in names
+        ]
+    else:
+        takes = [helper.make_tensor_value_info(seen, _DOUBLE, [None, n_features])]
+        graph.columns = {
+            name: graph.add("Gather", seen, graph.constant([place], np.int64), axis=1)
+            for place, name in enumerate(names)
+        }
+    for step in begins:
+        seen = written(graph, step, seen)
+    taken = model.graph.input[0]
+    is_double = taken.type.tensor_type.elem_type == _DOUBLE
+    gives = graph.cast(seen, _DOUBLE if is_double else _FLOAT)
+    made = helper.make_tensor_value_info(gives, _DOUBLE if is_double else _FLOAT, [None, None])
+    first = helper.make_model(
+        helper.make_graph(graph.nodes, "records", takes, [made], graph.constants),
+        opset_imports=[helper.make_opsetid(*one) for one in OPSETS.items()],
+        ir_version=model.ir_version,
+    )
+    outputs = [(one.name, one.type) for one in model.graph.output]
+    # It declares the least versions that it needs, of operators that were made for these.
+    del model.opset_import[:]
+    model.opset_import.extend(first.opset_import)
+    both = compose.merge_models(
+        first, compose.add_prefix(model, "student/"), io_map=[(gives, f"student/{taken.name}")]
+    )
+    del both.graph.output[:]
+    for name, kind in outputs:
+        free = name if name not in names else f"{name} of the student"
+        both.graph.node.append(helper.make_node("Identity", [f"student/{name}"], [free]))
+        both.graph.output.append(helper.make_value_info(free, kind))
+    checker.check_model(both)
+    return both
+
+
+def _is_by_column(inputs: dict[str, Any]) -> bool:
+    """Tell whether each column is an input of its own: where not all are numbers."""
+    return any(kind != "numbers" for _, kind in inputs.get("columns", []))
+
+
+def _type_of(kind: str) -> int:
+    return _STRING if kind == "text" else _DOUBLE
+
+
+def _fed(inputs: dict[str, Any], records: Any, dtype: Any) -> dict[str, NDArray[Any]]:
+    """Write records as the file takes them; of plain arrays in the type that is tried."""
+    if not _is_by_column(inputs):
+        return {"records": np.asarray(records, dtype=dtype)}
+    words = [name for name, kind in inputs["columns"] if kind == "text"]
+    others = [name for name, kind in inputs["columns"] if kind != "text"]
+    texts, numbers = texts_of(records, words), numbers_of(records, others)
+    texts[texts == MISSING] = ""
+    fed = {name: texts[:, [place]] for place, name in enumerate(words)}
+    return {**fed, **{name: numbers[:, [place]] for place, name in enumerate(others)}}
+
+
 def _apart(student: Any) -> tuple[Any, BalancedAnswers | None]:
     """Take what answers for a goal off the end of a student, which no converter knows."""
-    if isinstance(student, BalancedAnswers):
-        return student.student, student
-    last = student.steps[-1][1] if isinstance(student, Pipeline) else None
-    if isinstance(last, BalancedAnswers):
-        return Pipeline([*student.steps[:-1], (student.steps[-1][0], last.student)]), last
-    return student, None
+    return (student.student, student) if isinstance(student, BalancedAnswers) else (student, None)
 
 
 def _answer_balanced(model: Any, balanced: BalancedAnswers) -> None:
@@ -119,9 +216,11 @@ def _answer_balanced(model: Any, balanced: BalancedAnswers) -> None:
     )
 
 
-def _asked(content: bytes, records: NDArray[Any]) -> NDArray[Any]:
+def _asked(content: bytes, fed: dict[str, NDArray[Any]]) -> NDArray[Any]:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    kinds = {one.name: np.float64 for one in session.get_inputs() if one.type == "tensor(double)"}
+    fed = {name: cells.astype(kinds.get(name, cells.dtype)) for name, cells in fed.items()}
     first = session.get_outputs()[0].name
-    return np.asarray(session.run([first], {"records": records})[0])
+    return np.asarray(session.run([first], fed)[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,14 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-_GLOBAL_GENERATOR = threading.RLock()
+from collegium.models.global_generators import kept_generators
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed PyTorch's global generator (of the processor), and put it back afterwards.
-
-    One thread at a time: the generator is shared by all of them.
+    """Seed PyTorch's global generators, and put them back afterwards; one thread at a time.
 
     Examples
     --------
@@ -29,7 +26,7 @@ def seeded(seed: int) -> Iterator[None]:
     >>> torch.equal(first, again)
     True
     """
-    with _GLOBAL_GENERATOR, torch.random.fork_rng(devices=[]):
+    with kept_generators():
         torch.manual_seed(seed)
         yield
 

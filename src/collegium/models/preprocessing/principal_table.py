@@ -19,7 +19,8 @@ from collegium.models.preprocessing.wide_table import WideTable, is_wide
 
 Floats = NDArray[np.float64]
 _SMALLEST_SHARE = 1e-3
-_FARTHEST = 10.0
+FARTHEST = 10.0
+"""Public standard deviations at which numbers are cut."""
 _POWER = 5  # iterations of the randomised solver
 
 
@@ -211,7 +212,7 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _describe(self, numbers: Floats, scores: Floats, indicators: Floats) -> Floats:
         parts = zip((numbers, scores, indicators), self._means, self._divisors, strict=True)
         standard = [(part - mean) / divisor for part, mean, divisor in parts]
-        standard[0] = np.clip(standard[0], -_FARTHEST, _FARTHEST)
+        standard[0] = np.clip(standard[0], -FARTHEST, FARTHEST)
         return np.hstack(standard)
 
 
