@@ -148,9 +148,8 @@ def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> 
     if any(map(str.isalpha, before)) and before == before.rstrip():  # a code, such as A12
         return None
     before = before.strip()
-    both = [
-        (point, mark) for mark in ("", *_THOUSANDS) for point in decimal or ".," if point != mark
-    ]
+    marks = [mark for mark in _THOUSANDS if any(mark in body for body in bodies)]
+    both = [(point, mark) for mark in ("", *marks) for point in decimal or ".," if point != mark]
     formats = [NumberFormat(point, mark, before, behind) for point, mark in both]
     able = {one: one.read(bodies) for one in formats}
     able = {
