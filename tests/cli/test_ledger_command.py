@@ -166,13 +166,18 @@ def begin(place, **options):
 )
 def test_a_program_that_is_gone_for_good(done, lost, how, left, told):
     place, made = lost
-    assert "a count (count-1), 2 people, since 20" in done("show", place)
+    line = (
+        "a count (count-1), 2 people: Reserved, not settled, for less than a minute: takes 55.8 %"
+    )
+    assert line in done("show", place)
     (shown,) = json.loads(done("show", place, "--json"))["reservations"]
     assert (shown["release"], shown["people"], shown["settled_at"]) == ("count-1", 2, None)
     done("settle", place, "count-1", how, "--reason", "folder lost, says Ada")
     (standing,) = Ledger(place).standings()
     assert standing.spent.mu_squared == left
-    assert "not settled" not in done("show", place)
+    said = done("show", place)
+    assert "not settled" not in said
+    assert ("takes 55.8 % of a budget" if left else "released nothing") in said
     assert f"count-1 was settled by hand {told}" in done("history", place)
     if left:
         assert begin(place, again=True).is_settled
@@ -185,6 +190,18 @@ def test_a_program_that_is_gone_for_good(done, lost, how, left, told):
     made.settle([Cost(0.03)])  # it comes back all the same: what was drawn is charged
     (standing,) = Ledger(place).standings()
     assert standing.spent.mu_squared == 0.03
+
+
+def test_who_has_left_is_told_to_have_left_since_when(done, lost):
+    place, made = lost
+    made.settle([Cost(0.04)])
+    assert "No further release will use" in done("forget", place, "ann")
+    before = done("history", place)
+    day = Ledger(place).history()[-1].at[:10]
+    assert f"left already, on {day}: nothing was changed" in done("forget", place, "ann")
+    assert done("history", place) == before
+    (shown,) = json.loads(done("show", place, "--json"))["releases"]
+    assert shown["release"] == "count-1" and shown["takes"] == pytest.approx([0.5574] * 2, abs=1e-4)
 
 
 def test_what_was_given_back_and_spent_otherwise_is_not_released(done, lost):

@@ -101,11 +101,11 @@ class CountingPlan(EventPlan):
 @pytest.fixture
 def study(tmp_path):
     write(tmp_path)
-    Ledger.create(tmp_path / "people.ledger")
+    Ledger.create(tmp_path / "private.ledger")
     (file := tmp_path / "study.toml").write_text(
         '[data]\nprivate = "private.csv"\npublic = "public.csv"\nowner = "who"\ntarget = "y"\n'
         '[privacy]\ncolumn = "level"\nlevels = { high = 1.0, low = 3.0 }\n'
-        'spend = 1.0\n[counting]\ntimes = 5\n[ledger]\nurl = "people.ledger"\n'
+        'spend = 1.0\n[counting]\ntimes = 5\n[ledger]\nurl = "private.ledger"\n'
     )
     with patch.dict(KINDS), patch.dict(SECTIONS):
         register(CountingKind())
@@ -145,5 +145,7 @@ def test_a_method_of_ones_own_from_its_file_to_its_page(study, monkeypatch):
         assert one["spent"]["epsilon"] == pytest.approx(spent[one["group"]], rel=1e-12)
     assert told["released"] == {"what": "counts", "student": False, "counts": 5, "counts_lost": 1}
     assert "counting.times" in (out / "release" / "report.html").read_text(encoding="utf-8")
-    assert "Predicting y" in said("receipt", "private0", "--ledger", study.parent / "people.ledger")
+    assert "Predicting y" in said(
+        "receipt", "private0", "--ledger", study.parent / "private.ledger"
+    )
     assert said("run", study, "--json") == result and "spent" in said("run", study)

@@ -58,7 +58,7 @@ def last_line(errors):
 
 
 def test_another_study_is_told_before_its_ledger_is_asked(study, collegium):
-    assert (study.parent / "people.ledger").exists()
+    assert (study.parent / "private.ledger").exists()
     private = study.parent / "private.csv"
     records, kept = private.read_text(), (study.parent / "study" / CHOSEN).read_bytes()
     changes = [
@@ -104,7 +104,9 @@ def test_a_choice_that_was_lost_or_changed_is_told(study, collegium):
 
 
 def test_what_is_expected_is_shown_only_of_a_plan_that_can_be_run(study, collegium):
-    code, output, errors = collegium("plan", study)
+    second = study.with_name("second.toml")
+    second.write_text(study.read_text(encoding="utf-8"), encoding="utf-8")
+    code, output, errors = collegium("plan", second)
     assert code == 2 and output == ""
     assert "no budget is left in the ledger" in errors and "nothing was spent now" in last_line(
         errors

@@ -391,7 +391,7 @@ def on_ledger(folder, **sections):
 
 
 def left(folder):
-    return {one.level: one.epsilon_spent for one in Ledger(folder / "people.ledger").standings()}
+    return {one.level: one.epsilon_spent for one in Ledger(folder / "private.ledger").standings()}
 
 
 def test_a_ledger_is_charged_before_the_first_step_and_for_what_was_drawn(folder, monkeypatch):
@@ -417,12 +417,12 @@ def test_a_ledger_is_charged_before_the_first_step_and_for_what_was_drawn(folder
     monkeypatch.setattr(sgd_run, "noisy", None)
     result = run_study(on_ledger(folder), folder / "out")
     assert result.ledger and result.accuracy > 0.5
-    entries = len(Ledger(folder / "people.ledger").history())
+    entries = len(Ledger(folder / "private.ledger").history())
     assert left(folder) == pytest.approx(
         {row.group: row.epsilon_spent for row in result.privacy.groups}
     )
     run_study(on_ledger(folder), folder / "out")
-    assert len(Ledger(folder / "people.ledger").history()) == entries
+    assert len(Ledger(folder / "private.ledger").history()) == entries
     with pytest.raises(BudgetExceededError, match="no budget is left in the ledger for 200 people"):
         run_study(on_ledger(folder), folder / "again")
 
@@ -431,14 +431,14 @@ def test_a_ledger_of_replacement_gets_twice_the_noise(folder):
     from collegium.accounting.neighbours import Neighbours
 
     blanked = plan_study(on_ledger(folder)).plan.run.plan
-    Ledger.create(folder / "people.ledger", neighbours=Neighbours.REPLACE)
+    Ledger.create(folder / "private.ledger", neighbours=Neighbours.REPLACE)
     replaced = plan_study(on_ledger(folder)).plan.run
     assert replaced.plan.neighbours is Neighbours.ANY_CHANGE
     assert replaced.plan.noise == pytest.approx(2 * blanked.noise, rel=1e-9)
     with pytest.raises(InputError, match="neighbours"):
         plan_study(on_ledger(folder, dpsgd={"neighbours": "zero-out"}))
     with pytest.raises(InputError, match="seeded"):
-        plan_study(study(folder, dpsgd=SEEDED, ledger={"url": "people.ledger"}))
+        plan_study(study(folder, dpsgd=SEEDED, ledger={"url": "private.ledger"}))
 
 
 def write(path, sections):

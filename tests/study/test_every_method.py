@@ -219,7 +219,7 @@ def world(tmp_path, monkeypatch):
         end()  # who listened to the last one
         patch = pytest.MonkeyPatch()
         begun.append(patch)
-        return config, Faults(patch, folder / "out", folder / "people.ledger"), folder / "out"
+        return config, Faults(patch, folder / "out", folder / "private.ledger"), folder / "out"
 
     def end():
         while begun:
@@ -238,7 +238,7 @@ def require_one_account(out, result):
     assert said == pytest.approx(dict(spent), rel=1e-9)
     published = json.loads((out / "release" / "privacy.json").read_text("utf-8"))
     assert {row["group"]: row["epsilon_spent"] for row in published["groups"]} == said
-    ledger = Ledger(out.parent / "people.ledger")
+    ledger = Ledger(out.parent / "private.ledger")
     (release,) = ledger.contents().releases.values()
     assert release.is_settled and not ledger.reservations()
     for one in ledger.standings():

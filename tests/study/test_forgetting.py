@@ -162,7 +162,7 @@ def begun(tables, tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.delenv("COLLEGIUM_LEDGER", raising=False)
                 state(patch, study(place), place / "out")
-            for path in place.glob("people.ledger*"):  # a copy beside its original is refused
+            for path in place.glob("private.ledger*"):  # a copy beside its original is refused
                 path.rename(place / f"put-away-{path.name}")
             made[state] = place
         return made[state]
@@ -199,7 +199,7 @@ def spent_on(out):
 
 
 def kinds(folder):
-    return [entry.kind for entry in Ledger(folder / "people.ledger").history()]
+    return [entry.kind for entry in Ledger(folder / "private.ledger").history()]
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -207,7 +207,7 @@ def test_only_the_persons_teachers_are_trained_again_and_all_else_goes_on(begun,
     (config, out), is_entered = at(state), state is not half_trained
     before, release, voted = files(out), files(out, "release"), is_entered and votes(out)
     assert planted_in(out / "vault")
-    ledger = Ledger(folder / "people.ledger") if is_entered else None
+    ledger = Ledger(folder / "private.ledger") if is_entered else None
     spent = ledger and ledger.account_of(ANN).standing.spent
     done = leave(ANN, config, out)
     assert (done.records, done.teachers, done.voted_again) == (2, 1, is_entered)
@@ -360,7 +360,7 @@ def test_one_after_the_other_and_nobody_twice(at, folder):
     before = files(out), (out / "vault/journal.jsonl").read_bytes()
     assert leave(ANN, config, out).records == 0
     assert (files(out), (out / "vault/journal.jsonl").read_bytes()) == before
-    Ledger(folder / "people.ledger").forget(BOB)
+    Ledger(folder / "private.ledger").forget(BOB)
     with pytest.raises(CollegiumError, match="`collegium forget` does that"):
         run(config, out)
     assert leave(BOB, config, out).records == 2
@@ -466,7 +466,7 @@ def test_what_people_had_left_stays_theirs(folder, monkeypatch):
     (folder / "first").rename(folder / "gone")
     config, out = study(folder, **counted), folder / "out"
     half_asked(monkeypatch, config, out)
-    codes, standing = np.load(out / "vault/left.npy"), Ledger(folder / "people.ledger").account_of
+    codes, standing = np.load(out / "vault/left.npy"), Ledger(folder / "private.ledger").account_of
     before = [standing(name).standing.spent for name in (ANN, BOB)]
     plan = json.loads((out / "vault/terms.json").read_text())
     leave(ANN, config, out)
@@ -494,7 +494,7 @@ def test_who_granted_nothing_leaves_a_file_and_no_teacher(folder):
 
 
 def test_who_had_nothing_left_leaves_a_file_and_no_teacher(folder):
-    ledger = Ledger.create(folder / "people.ledger")
+    ledger = Ledger.create(folder / "private.ledger")
     used = Budgets({"low": Budget(3.0)}, [0], [ANN])
     mu_squared = ledger.lifetime.limit(Budget(3.0)).mu_squared
     ledger.reserve("1", "other", used, {"low": Cost(mu_squared)}, neighbours=Neighbours.ANY_CHANGE)

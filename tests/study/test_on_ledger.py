@@ -87,7 +87,10 @@ def run(config, out, observer=None):
 
 
 def ledger_of(folder):
-    return Ledger(folder / "people.ledger")
+    (place,) = (
+        folder / name for name in ("private.ledger", "people.ledger") if (folder / name).exists()
+    )
+    return Ledger(place)
 
 
 def spent(folder):
@@ -117,7 +120,7 @@ def test_a_price_that_does_not_add_up_is_refused_before_anything_is_trained(fold
     config = study(folder, **labels)
     with pytest.raises(InputError, match="a label costs as much as all noisy counts"):
         run(config, folder / "first")
-    assert not (folder / "first").exists() and not (folder / "people.ledger").exists()
+    assert not (folder / "first").exists() and not (folder / "private.ledger").exists()
     alone = run(study(folder, **labels, ledger={"url": "none"}), folder / "alone")
     assert alone.privacy.price == "labels"
 
@@ -150,34 +153,69 @@ def test_what_no_ledger_can_remember_is_said_or_refused_where_one_was_named(
     with pytest.raises(InputError, match=reason):
         plan_study(study(folder, **sections, ledger={"url": "mine.ledger"}))
     plan_study(study(folder, **sections, ledger={"url": "none"}), observer=(quiet := Heard()))
-    assert not quiet.notes and not (folder / "people.ledger").exists()
+    assert not quiet.notes and not (folder / "private.ledger").exists()
 
 
 def test_a_plan_shows_what_is_left_and_makes_nothing(folder):
     plan_study(study(folder, **MU))
-    assert not (folder / "people.ledger").exists()
+    assert not (folder / "private.ledger").exists()
     run(study(folder, **MU), folder / "first")
     planned = plan_study(study(folder))
     assert "left of what they granted" in planned.ledger.in_words
     assert all("/10 left" in name for name in planned.plan.run.plan.groups)
 
 
-def test_other_people_are_asked_about(folder):
+def test_other_people_in_the_same_table_are_asked_about(folder):
     run(study(folder, **MU), folder / "first")
     others = pd.read_csv(folder / "private.csv")
     others["who"] = "q" + others["who"]
-    others.to_csv(folder / "others.csv", index=False)
-    config = study(folder, data={"private": "others.csv"})
+    others.to_csv(folder / "private.csv", index=False)
     with pytest.raises(
         LedgerError,
         match=r"knows 150 people, but only 0 of these 150.*ledger.allow_new_people = true",
     ):
-        run(config, folder / "second")
-    allow_new_people = study(
-        folder, **MU, data={"private": "others.csv"}, ledger={"allow_new_people": True}
-    )
-    run(allow_new_people, folder / "second")
+        run(study(folder), folder / "second")
+    run(study(folder, **MU, ledger={"allow_new_people": True}), folder / "second")
     assert ledger_of(folder).contents().n_owners == 300
+
+
+@pytest.mark.filterwarnings("ignore:.*is a ledger, too:collegium.errors.LedgerWarning")
+def test_two_tables_in_one_folder_have_ledgers_of_their_own_unless_their_people_are_the_same(
+    folder,
+):
+    run(study(folder, **MU), folder / "first")
+    rows = pd.read_csv(folder / "private.csv")
+    rows.assign(who="q" + rows["who"]).to_csv(folder / "others.csv", index=False)
+    others = study(folder, **MU, data={"private": "others.csv"})
+    run(others, folder / "others")
+    assert ledger_of(folder).contents().n_owners == 150
+    its = Ledger(folder / "others.ledger")
+    assert its.contents().n_owners == 150 and len(its.contents().releases) == 1
+    run(others, folder / "others")  # it knows its own again
+    run(others, folder / "second")
+    assert len(its.contents().releases) == 2 and len(ledger_of(folder).contents().releases) == 1
+    # The same people in a third table go on with the ledger that knows them.
+    rows.to_csv(folder / "visits.csv", index=False)
+    run(study(folder, **MU, data={"private": "visits.csv"}), folder / "third")
+    assert len(ledger_of(folder).contents().releases) == 2
+    assert not (folder / "visits.ledger").exists()
+    # Where some of them are known, the user is asked.
+    some = rows.copy()
+    some.loc[some.index[20:], "who"] = "r" + some["who"]
+    some.to_csv(folder / "some.csv", index=False)
+    with pytest.raises(LedgerError, match=r"but only .* of these 150: if they are the same"):
+        plan_study(study(folder, **MU, data={"private": "some.csv"}))
+
+
+def test_a_ledger_that_is_called_people_is_for_all_tables_beside_it(folder):
+    Ledger.create(folder / "people.ledger")
+    run(study(folder, **MU), folder / "first")
+    assert not (folder / "private.ledger").exists()
+    assert len(Ledger(folder / "people.ledger").contents().releases) == 1
+    for path in folder.glob("people.ledger*"):
+        path.unlink()
+    with pytest.raises(LedgerError, match=r"people\.ledger is gone"):
+        plan_study(study(folder, **MU))
 
 
 def test_the_same_people_in_another_file_are_known(folder):
@@ -196,11 +234,11 @@ def test_the_same_people_in_another_folder_are_found_and_asked_about(folder):
     rows[rows["who"] != "p0"].to_csv(moved / "private.csv", index=False)
     shutil.copy(folder / "public.csv", moved)
     with pytest.raises(
-        LedgerError, match=r"another ledger, .*people\.ledger, knows 149 of these 149"
+        LedgerError, match=r"another ledger, .*private\.ledger, knows 149 of these 149"
     ):
         run(study(moved, **MU), moved / "out")
-    assert not (moved / "people.ledger").exists()
-    run(study(moved, **MU, ledger={"url": str(folder / "people.ledger")}), moved / "out")
+    assert not (moved / "private.ledger").exists()
+    run(study(moved, **MU, ledger={"url": str(folder / "private.ledger")}), moved / "out")
     assert len(ledger_of(folder).contents().releases) == 2
     run(study(moved, **MU, ledger={"allow_new_people": True}), moved / "others")
     assert len(ledger_of(moved).contents().releases) == 1
@@ -209,7 +247,7 @@ def test_the_same_people_in_another_folder_are_found_and_asked_about(folder):
 
 def test_a_ledger_that_was_there_and_is_gone_is_missed(folder):
     run(study(folder, **MU), folder / "first")
-    for path in folder.glob("people.ledger*"):
+    for path in folder.glob("private.ledger*"):
         path.unlink()
     with pytest.raises(LedgerError, match=r"the ledger at .* is gone"):
         plan_study(study(folder, **MU))
@@ -312,14 +350,14 @@ def test_between_plan_and_first_question_somebody_else_was_faster(folder, monkey
 
 def test_a_ledger_of_yesterday_is_noticed_by_the_release_that_it_does_not_know(folder, monkeypatch):
     run(study(folder, **MU), folder / "first")
-    for path in folder.glob("people.ledger*"):
+    for path in folder.glob("private.ledger*"):
         shutil.copy(path, folder / f"old-{path.name}")
     config = study(folder, aggregation={"sigma": 6, "max_labels": 1})
     restore = cut_off(monkeypatch, "after reserving")
     with pytest.raises(CutOff):
         run(config, folder / "second")
     restore()
-    for path in folder.glob("people.ledger*"):
+    for path in folder.glob("private.ledger*"):
         path.unlink()
     for path in folder.glob("old-*"):
         path.rename(folder / path.name.removeprefix("old-"))
@@ -359,7 +397,7 @@ def test_what_was_begun_without_goes_on_without(folder, monkeypatch):
     heard = Heard()
     run(config, folder / "out", heard)
     assert any("begun without a ledger" in line for line in heard.notes)
-    assert not (folder / "people.ledger").exists()
+    assert not (folder / "private.ledger").exists()
 
 
 @pytest.mark.parametrize("name", ["ledger.json", "left.npy"])
@@ -477,7 +515,7 @@ def test_the_environment_names_a_ledger_for_all_studies(folder, monkeypatch):
     Ledger.create(place)
     monkeypatch.setenv("COLLEGIUM_LEDGER", str(place))
     run(study(folder, **MU), folder / "out")
-    assert not (folder / "people.ledger").exists()
+    assert not (folder / "private.ledger").exists()
     assert len(Ledger(place).contents().releases) == 1
     monkeypatch.setenv("COLLEGIUM_LEDGER", str(folder / "typo.ledger"))
     with pytest.raises(LedgerError, match="there is no ledger at"):

@@ -321,10 +321,10 @@ def test_other_facts_after_the_beginning_are_another_study(folder):
 
 def test_on_a_ledger_it_plans_with_what_people_have_left(folder):
     study = folder / "study.toml"
-    text = TEXT.replace('[ledger]\nurl = "none"', 'spend = 1.0\n[ledger]\nurl = "people.ledger"')
+    text = TEXT.replace('[ledger]\nurl = "none"', 'spend = 1.0\n[ledger]\nurl = "private.ledger"')
     study.write_text(text, encoding="utf-8")
     config, kept = read_config(study), StudyFolder(folder / "study")
-    ledger = Ledger.create(folder / "people.ledger")
+    ledger = Ledger.create(folder / "private.ledger")
     fresh = plan(study)
     run_study(settled_method(config, kept, Observer(), keep=True), kept.path)
     everybody = Policy({"high": 2.0, "low": 20.0}).assign(

@@ -55,7 +55,7 @@ def study(folder, spend=None, public="public.csv", **sections):
 
 
 def shares_left(folder):
-    return {one.level: one.share_left for one in Ledger(folder / "people.ledger").standings()}
+    return {one.level: one.share_left for one in Ledger(folder / "private.ledger").standings()}
 
 
 def test_two_releases_each_take_what_is_said_of_what_is_left(folder):

@@ -102,8 +102,8 @@ def study(
 
 
 def new_ledger(folder, neighbours=Neighbours.ADD_OR_REMOVE):
-    Ledger.create(folder / "people.ledger", neighbours=neighbours)
-    return folder / "people.ledger"
+    Ledger.create(folder / "private.ledger", neighbours=neighbours)
+    return folder / "private.ledger"
 
 
 @pytest.fixture

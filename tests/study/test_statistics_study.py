@@ -182,7 +182,7 @@ def test_who_looked_at_a_folder_before_another_began_it_changes_nothing(
     study, tmp_path, monkeypatch, stop
 ):
     """Both read what the ledger has left; the other one begins, and ends or is killed, first."""
-    place, out, opened = tmp_path / "people.ledger", tmp_path / "out", StudyFolder.open
+    place, out, opened = tmp_path / "private.ledger", tmp_path / "out", StudyFolder.open
     Ledger.create(place, neighbours=Neighbours.ADD_OR_REMOVE)
     config, keep = study(f'spend = 0.3\n[ledger]\nurl = "{place}"'), NumberedDraws.keep
 
@@ -212,7 +212,7 @@ def test_who_looked_at_a_folder_before_another_began_it_changes_nothing(
 
 def test_parquet_that_was_begun_on_a_ledger_goes_on_with_it_only(study, tmp_path, monkeypatch):
     """Without a ledger the file would be read in batches, where nobody is looked up by name."""
-    place, out = tmp_path / "people.ledger", tmp_path / "out"
+    place, out = tmp_path / "private.ledger", tmp_path / "out"
     Ledger.create(place, neighbours=Neighbours.ADD_OR_REMOVE)
     study()
     pd.read_csv(tmp_path / "people.csv").to_parquet(tmp_path / "people.parquet")
@@ -336,7 +336,7 @@ def test_a_plan_spends_nothing_and_says_what_is_free(study, tmp_path):
     planned = plan_study(study()).plan
     assert [str(one) for one in planned.data.charged] == QUESTIONS[1:]
     assert planned.session.left()["share_left"].tolist() == [1.0, 1.0]
-    assert not (tmp_path / "people.ledger").exists()
+    assert not (tmp_path / "private.ledger").exists()
 
 
 def test_parquet_files_are_asked_in_batches_and_answer_alike(study, tmp_path):

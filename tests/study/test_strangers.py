@@ -165,14 +165,14 @@ def test_in_python_another_ledger_that_knows_them_is_named_before_a_rehearsal(
 def test_on_the_command_line_too(folder, way, collegium):
     code, _, errors = collegium(*way(folder))
     assert code == 2 and re.search(SAID, " ".join(errors.split()))
-    assert not (folder / "people.ledger").exists()
+    assert not (folder / "private.ledger").exists()
 
 
 def test_who_says_that_they_are_others_lets_them_join_and_is_not_asked_again(folder, collegium):
     on_it = asking("--json")(folder)
     assert collegium(*on_it, "--allow-new-people")[0] == 0
     code, printed, _ = collegium(*on_it)
-    assert code == 0 and json.loads(printed)["ledger"].endswith("elsewhere/people.ledger")
+    assert code == 0 and json.loads(printed)["ledger"].endswith("elsewhere/private.ledger")
     opened = Ledger.create(folder / "own.ledger")
     opened.allow_new_people = True
     with warnings.catch_warnings():

@@ -168,7 +168,7 @@ def ask(
         str | None,
         typer.Option(
             help="A file, postgresql://USER@HOST/DATABASE, or none. Default: COLLEGIUM_LEDGER, or "
-            "else, with --owner, people.ledger beside the table.",
+            "else, with --owner, one beside the table, named after it.",
             rich_help_panel=ON_LEDGER,
         ),
     ] = None,

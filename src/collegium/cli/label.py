@@ -77,7 +77,7 @@ def label(
         str | None,
         typer.Option(
             help="A file, postgresql://USER@HOST/DATABASE, or none. Default: COLLEGIUM_LEDGER, else "
-            "people.ledger beside the table of people.",
+            "one beside the table of people, named after it.",
             rich_help_panel=ON_LEDGER,
         ),
     ] = None,

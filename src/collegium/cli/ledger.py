@@ -78,21 +78,26 @@ def init(
 
 @app.command()
 def show(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
-    """Show what people granted, what they have spent and what remains. Changes nothing.
+    """Show what people granted, have spent and have remaining, and all releases. Changes nothing.
 
     Example: collegium ledger show people.ledger
     """
-    from collegium.cli.ledger_tables import open_reservation, standings_table
+    from collegium.cli.ledger_tables import release_line, standings_table
     from collegium.ledger.export import reservation_as_json, standing_as_json
 
     ledger = opened(place, key)
-    standings, reservations = ledger.standings(), ledger.reservations()
+    standings, releases = ledger.standings(), ledger.releases()
+    reservations = [one for one, _, _ in releases if not one.is_settled]
     if as_json:
         print_json(
             {
                 "ledger": ledger.id,
                 "standings": [standing_as_json(one) for one in standings],
                 "reservations": [reservation_as_json(one) for one in reservations],
+                "releases": [
+                    {**reservation_as_json(one), "takes": [least, most]}
+                    for one, least, most in releases
+                ],
             }
         )
         return
@@ -100,8 +105,10 @@ def show(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
         out.print("The ledger knows nobody yet.")
         return
     out.print(standings_table(standings))
-    for one in reservations:
-        out.print(open_reservation(one), soft_wrap=True)
+    if releases:
+        out.print("Releases, oldest first:")
+    for one, least, most in releases:
+        out.print(release_line(one, least, most), soft_wrap=True)
     if reservations:
         out.print(
             "What is reserved counts in full until the program that reserved it settles it: let that "
@@ -266,7 +273,13 @@ def forget(
     """
     from collegium.checks import shown
 
-    if not opened(place, key).forget(owner):
+    ledger = opened(place, key)
+    account = ledger.account_of(owner)
+    if account is not None and account.standing.has_left:
+        day = account.grants[-1].at[:10]
+        out.print(f"This person has left already, on {day}: nothing was changed.")
+        return
+    if not ledger.forget(owner):
         raise InputError(
             f"the ledger {place} knows nobody of the name {shown(owner)}, so nothing was changed: check that "
             "it is spelt as in the records"

@@ -43,13 +43,22 @@ def standings_table(standings: Sequence[Standing]) -> Table:
     return table
 
 
-def open_reservation(release: Release) -> str:
-    """Say in a line what is reserved, since when."""
+def release_line(release: Release, least: float, most: float) -> str:
+    """Say in a line when a release was made, about how many people, and what it takes of their budgets.
+
+    ``least``, ``most``: shares of what one person grants.
+    """
+    from collegium.accounting.statement import percent_spent
+
     since = datetime.fromisoformat(release.opened.at)
-    return (
-        f"Reserved, not settled: {release.name} ({release.id}), {release.n_owners:,} people, since "
-        f"{since:%Y-%m-%d %H:%M} UTC ({_age(datetime.now(UTC) - since)})."
-    )
+    taken = " to ".join(dict.fromkeys(percent_spent(one) for one in (least, most)))
+    state = f"takes {taken} of a budget"
+    if not release.is_settled:
+        age = _age(datetime.now(UTC) - since)
+        state = f"Reserved, not settled, for {age}: {state} at most"
+    elif all(cost.is_nothing for cost in release.costs):
+        state = "released nothing"
+    return f"{since:%Y-%m-%d}  {release.name} ({release.id}), {release.n_owners:,} people: {state}."
 
 
 def _age(age: timedelta) -> str:

@@ -128,7 +128,7 @@ def session_of(
     assert isinstance(budgets, Budgets)
     some = has_budget(budgets)
     people = subset(budgets, some) if len(some) < len(budgets) else budgets
-    ledger = place.opened()
+    place, ledger = place.of(people)
     if ledger is None:
         if not allow_new_people:
             refuse_strangers(people, str(place), ON_THE_COMMAND_LINE)

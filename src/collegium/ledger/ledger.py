@@ -502,6 +502,26 @@ class Ledger:
         with self._storage.reading() as seen:
             return [one for one in seen.books.releases.values() if not one.is_settled]
 
+    def releases(self) -> list[tuple[Release, float, float]]:
+        """All releases, oldest first, each with the least and the most of a budget that it takes.
+
+        These are shares of what a person grants now, as the ledger counts it (of μ², or of ε where that is
+        promised), of those who have not left; 0 where nobody of them is left.
+        """
+        with self._storage.reading() as seen:
+            books = seen.books
+            takes: dict[str, list[float]] = {one: [] for one in books.releases}
+            for cohort in books.cohorts.values():
+                if cohort.members and not cohort.has_left:
+                    limit = self.lifetime.limit(cohort.budget)
+                    for charge in books.charges_of(cohort.id):
+                        if not charge.cost.is_nothing:
+                            takes[charge.release.id].append(limit.share_of(charge.cost))
+            return [
+                (one, min(takes[id], default=0.0), max(takes[id], default=0.0))
+                for id, one in books.releases.items()
+            ]
+
     def refuse_published(self, names: Sequence[Any] | NDArray[Any]) -> None:
         """Refuse to publish the very records of people who grant a budget here, or have left.
 
@@ -549,6 +569,18 @@ class Ledger:
         if not self.allow_new_people:
             refuse_strangers(budgets, str(self), self.face, cohort, known)
         return left
+
+    def knows(self, budgets: Budgets) -> bool:
+        """Whether it knows anybody of some owners.
+
+        Parameters
+        ----------
+        budgets : Budgets
+            Who.
+        """
+        people = People(self._storage.key, budgets)
+        with self._storage.reading() as seen:
+            return bool(people.look_up(seen).any())
 
     def change(self, budgets: Budgets, *, come_back: bool = False) -> dict[str, int]:
         """Take over the budgets of people who changed their mind; who is new joins, nobody leaves.

@@ -1,14 +1,21 @@
-"""Where a ledger is: as the user says, as the environment says, or beside private data."""
+"""Where a ledger is: as the user says, as the environment says, or beside private data.
+
+Beside private data each table has its own, named after it (``visits.ledger`` of ``visits.csv``), unless
+another there knows its people, who have one account each. ``people.ledger`` is meant for all tables there.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collegium.accounting.neighbours import Neighbours
-from collegium.errors import LedgerError
+from collegium.budgets import Budgets
+from collegium.errors import CollegiumError, LedgerError
 from collegium.ledger.known_ledgers import known_ledgers, list_file, resolved
 
 if TYPE_CHECKING:
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
 NONE = "none"
 """Said in place of a ledger by who wants nobody to remember."""
 VARIABLE = "COLLEGIUM_LEDGER"
-BESIDE_THE_DATA = "people.ledger"
+ENDING, FOR_ALL = ".ledger", "people.ledger"
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,42 @@ class Place:
             return None
         return Ledger(self.url, self.key)
 
+    def of(self, people: Budgets) -> tuple[Place, Ledger | None]:
+        """Find the ledger of some people, and open it; None if it is not there yet.
+
+        Where the table has none of its own, one beside it that is called ``people.ledger`` is theirs, or
+        another that knows any of them. Where that knows few, the user is asked whether they are the same
+        (:func:`~collegium.ledger.admission.refuse_strangers`).
+        """
+        ledger = self.opened()
+        if ledger is not None or self.is_asked_for:
+            return self, ledger
+        for_all = replace(self, url=str(Path(self.url).with_name(FOR_ALL)))
+        if Path(for_all.url).exists():
+            return for_all, for_all.opened()
+        for place, other in self._beside():
+            if other.knows(people):
+                return place, other
+        return self, None
+
+    def with_id(self, id: str) -> Ledger | None:
+        """Find the ledger that has an id: here, or beside the data."""
+        ledger = self.opened()
+        if ledger is not None or self.is_asked_for:
+            return ledger if ledger is not None and ledger.id == id else None
+        return next((other for _, other in self._beside() if other.id == id), None)
+
+    def _beside(self) -> Iterator[tuple[Place, Ledger]]:
+        """Open the other ledgers of the folder; those that cannot be opened are passed over."""
+        own = Path(self.url)
+        for file in sorted(own.parent.glob(f"*{ENDING}")):
+            if file != own and self.key is None:
+                place = Place(str(file))
+                with contextlib.suppress(CollegiumError, OSError):
+                    ledger = place.opened()
+                    if ledger is not None:
+                        yield place, ledger
+
     def made(self, neighbours: Neighbours) -> Ledger:
         """Open it, or make it."""
         known = self.opened()
@@ -81,7 +124,12 @@ def find_place(
     if given := given.strip():
         file = given if "://" in given else str(folder / Path(given).expanduser())
         return Place(file, key, is_asked_for=True)
-    return None if private is None else Place(str(private.resolve().parent / BESIDE_THE_DATA), key)
+    if private is None:
+        return None
+    own = private.resolve().with_suffix(ENDING)
+    for_all = own.with_name(FOR_ALL)
+    is_gone = str(for_all) in known_ledgers() and not (for_all.exists() or own.exists())
+    return Place(str(for_all if is_gone else own), key)  # where it is gone, that is told
 
 
 def is_unwanted() -> bool:

@@ -26,7 +26,7 @@ from collegium.ledger.allowance import Allowance, Entry, Spending
 from collegium.ledger.entries import Release
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost, Lifetime
-from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, find_place
+from collegium.ledger.places import FOR_ALL, NONE, Place, find_place
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
@@ -54,7 +54,7 @@ def place_of(config: StudyConfig) -> Place | None:
 
 def place_within(folder: StudyFolder, neighbours: Neighbours) -> str:
     """Make a ledger in a study's own folder, unless there is one; for a demonstration."""
-    place = folder.path / BESIDE_THE_DATA
+    place = folder.path / FOR_ALL
     if not place.exists():
         folder.open()
         Ledger.create(place, neighbours=neighbours)
@@ -285,9 +285,11 @@ def ledger_of(config: StudyConfig, folder: StudyFolder) -> Ledger | None:
     Raises LedgerError if it is not the one with which the study was begun.
     """
     place, path = place_of(config), folder.path / KEPT_ALLOWANCE
-    ledger = None if place is None else place.opened()
     begun_on = read_json(path, _KEPT)["ledger"] if path.exists() else ""
-    if begun_on and (ledger is None or ledger.id != begun_on):
+    if not begun_on:
+        return None if place is None else place.opened()
+    ledger = None if place is None else place.with_id(begun_on)
+    if ledger is None:
         raise LedgerError(
             f"{folder.path} was begun on another ledger than {place or NONE}: name its own in ledger.url; "
             "nothing was changed"
@@ -325,21 +327,24 @@ class PeopleOnLedger:
             () if data.made_public is None else data.made_public,
         )
 
-    def looked_up(
-        self, place: Place, granted: Budgets, ledger: Ledger | None
-    ) -> tuple[Ledger | None, Balance]:
-        """Look up what people have left in a ledger, if there is one yet.
+    def found(self, granted: Budgets) -> tuple[Place, Ledger | None]:
+        """Find their ledger; None if it is not there yet."""
+        assert self.place is not None
+        return self.place.of(granted)
+
+    def looked_up(self, place: Place, granted: Budgets, ledger: Ledger | None) -> Balance:
+        """Look up what people have left in a ledger; None: there is none yet.
 
         Raises LedgerError if they may be others than those whom it knows, or another ledger's.
         """
         if ledger is None:
             if not self.allow_new_people:
                 refuse_strangers(granted, str(place), self.face)
-            return None, Balance.of_newcomers(granted)
+            return Balance.of_newcomers(granted)
         ledger.allow_new_people, ledger.face = self.allow_new_people, self.face
         if len(self.made_public):
             ledger.refuse_published(self.made_public)
-        return ledger, ledger.left(granted)
+        return ledger.left(granted)
 
 
 def begin(
@@ -348,20 +353,20 @@ def begin(
     folder: StudyFolder | None,
     observer: Observer,
     spend: Callable[[Budgets, Allowance], S],
-    opened: Ledger | None = None,
+    found: tuple[Place, Ledger | None] | None = None,
 ) -> StudyLedger[S] | None:
     """Find out what a release may use of people's budgets; None if no ledger remembers it.
 
     ``decide``: what it may use, given what they have left in a ledger; None: there is none yet.
     ``folder``: if it holds this very release, begun before.
     ``spend``: makes what the release does about it, given who granted what, and what of it it may use.
-    ``opened``: its ledger, if that was opened before.
+    ``found``: where its ledger is, if that was found before.
     Raises InputError if the user named a ledger that cannot remember this; LedgerError if these people may be
         others than those whom it knows.
     """
     place = wanted.place
     if folder is not None and (folder.path / KEPT_ALLOWANCE).exists():
-        return _begun(wanted.people(), place, folder, spend)
+        return _begun(wanted, folder, spend)
     if folder is not None and any((folder.vault / name).exists() for name in LEARNT):
         if place is not None:
             observer.note("this was begun without a ledger, and goes on without")
@@ -379,7 +384,8 @@ def begin(
         )
         return None
     granted = wanted.people()
-    ledger, left = wanted.looked_up(place, granted, opened or place.opened())
+    place, ledger = wanted.found(granted) if found is None else found
+    left = wanted.looked_up(place, granted, ledger)
     new = int((left.cohort == 0).sum())
     if ledger is not None and 0 < new < granted.n_owners:
         observer.note(
@@ -390,14 +396,14 @@ def begin(
 
 
 def _begun(
-    people: Budgets,
-    place: Place | None,
+    wanted: PeopleOnLedger,
     folder: StudyFolder,
     spend: Callable[[Budgets, Allowance], S],
 ) -> StudyLedger[S]:
     kept = read_json(folder.path / KEPT_ALLOWANCE, _KEPT)
-    if place is None and not kept["settled"]:
+    if wanted.place is None and not kept["settled"]:
         raise InputError("this was begun on a ledger, and goes on with it only: name it")
+    people = wanted.people()
     try:
         codes = np.load(folder.path / KEPT_CODES, allow_pickle=False)
         groups = {
@@ -414,8 +420,8 @@ def _begun(
             "whole folder from one backup"
         )
     allowance = Allowance(kept["release"], lifetime, groups, delta_0, codes.astype(np.intp))
-    promised = None if place is None else place.opened()
-    return StudyLedger(place or Place(NONE), spend(people, allowance), promised, None, kept)
+    place, promised = (Place(NONE), None) if wanted.place is None else wanted.found(people)
+    return StudyLedger(place, spend(people, allowance), promised, None, kept)
 
 
 def _promised(neighbours: Neighbours) -> Neighbours:

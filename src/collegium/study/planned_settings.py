@@ -19,6 +19,7 @@ from collegium.durable import write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance, Ledger
+from collegium.ledger.places import Place
 from collegium.planner.candidates import direct
 from collegium.planner.expected import MEASURES, Expected
 from collegium.planner.facts import Facts
@@ -134,15 +135,19 @@ class _PublicSide:
             raise InputError(f"--optimise must be one of {', '.join(MEASURES)}, got {goal!r}")
         levels = levels or {}
         wanted = _with_levels(config, levels) if levels else config
-        place = place_of(config)
-        if place is None:
+        if place_of(config) is None:
             refuse_to_spend(config)
-        ledger = None if place is None else place.opened()
-        # A ledger knows what people granted until now.
-        data = _read(wanted if ledger is None else config)
+        data = _read(config)
+        people = PeopleOnLedger.of_study(config, data)
+        remembered = people.place is not None and not people.why_not
+        found = people.found(data.people) if remembered else None
+        if levels and (
+            found is None or found[1] is None
+        ):  # no ledger knows what was granted until now
+            data = _read(wanted)
         facts = _instead(facts_of(config, data, goal), levels)
         self.X_test = data.X_test
-        self.facts = _on_ledger(config, data, facts, levels, ledger)
+        self.facts = facts if found is None else _on_ledger(people, found, data, facts, levels)
         self.spend = _to_spend(config, data)
         self.notes: tuple[str, ...] = ()
         if self.facts is not facts:
@@ -204,29 +209,26 @@ def _instead(facts: Facts, levels: Mapping[str, float]) -> Facts:
 
 
 def _on_ledger(
-    config: StudyConfig,
+    people: PeopleOnLedger,
+    found: tuple[Place, Ledger | None],
     data: StudyData,
     facts: Facts,
     levels: Mapping[str, float],
-    opened: Ledger | None,
 ) -> Facts:
     """Take what people have left, where a ledger knows of other releases: as a run will.
 
     ``levels``: what if they meant this ε? What was used stays used.
-    ``opened``: the ledger; None: there is none yet.
+    ``found``: where the ledger is; None: there is none yet.
     """
-    place, wanted = place_of(config), PeopleOnLedger.of_study(config, data)
-    if place is None:
-        return facts
+    place, opened = found
     if opened is None:  # everybody has everything, unless another ledger knows them
-        if not wanted.why_not:
-            wanted.looked_up(place, data.people, None)
+        people.looked_up(place, data.people, None)
         return facts
 
     def decide(left: Balance, _: Ledger | None) -> Allowance:
         return allow(left, None, data.people)
 
-    ledger = begin(wanted, decide, None, Observer(), DPSGDSpending, opened)
+    ledger = begin(people, decide, None, Observer(), DPSGDSpending, found)
     if ledger is None or ledger.left is None or ledger.left.untouched.all():
         return facts
     budgets = data.allowed(ledger.spending).budgets

@@ -361,7 +361,7 @@ class LedgerPlace(Settings):
     url: str | None = setting(
         None,
         'One account per person, over all releases: a file, postgresql://USER@HOST/DATABASE, or "none". Left '
-        "out: COLLEGIUM_LEDGER, else people.ledger beside the private records, made when it is needed.",
+        "out: COLLEGIUM_LEDGER, else one beside the private records, named after their table.",
         kind="text",
         example='"people.ledger"',
     )
