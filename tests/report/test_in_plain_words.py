@@ -98,7 +98,7 @@ def test_the_consent_page_says_the_number_of_a_receipt(tmp_path, kept_in, epsilo
 def test_shares_are_all_in_what_was_promised(pay):
     receipt = pay(PURE, GAUSSIAN)
     assert [share for _, _, share in receipt.used] == ["21.9 %", "14.0 %"]
-    assert "that took 35.9 % of your budget; 64.1 % remains." in receipt.heading
+    assert "So far, 35.9 % of your budget was used; 64.1 % remains." in receipt.heading
 
 
 def test_a_receipt_in_pure_epsilon_speaks_of_no_delta(pay):
@@ -107,7 +107,7 @@ def test_a_receipt_in_pure_epsilon_speaks_of_no_delta(pay):
         "does not add up" not in receipt.as_text() and "does not add up" in pay(GAUSSIAN).as_text()
     )
     assert [share for _, _, share in receipt.used] == ["10.0 %"]
-    assert "your budget is ε = 1; so far, at most ε = 0.1 has been used" in receipt.numbers
+    assert "your budget is ε = 1. So far, at most ε = 0.1 was used." in receipt.numbers
 
 
 def test_a_hundred_decisions_in_marks_and_in_letters():

@@ -46,7 +46,7 @@ def test_a_level_is_promised_in_the_words_of_its_receipts(tmp_path):
 
 def test_all_that_somebody_must_know_is_there():
     text = in_one_line(explain(POLICY))
-    assert re.findall(r"more than (\d+) times", text) == ["56", "65"]
+    assert re.findall(r"at most (\d+) times", text) == ["56", "65"]
     for said in (words.BUDGET, words.NO_LIMIT, words.SAYING_NO, words.CHANGING, words.LEAVING):
         assert said in text
     assert all(said in text for said in words.SMALL_PRINT) and words.BY_RECORD not in text
@@ -79,12 +79,12 @@ def test_a_policy_is_read_from_a_study_or_alone(collegium, tmp_path, content, ri
     file, page = tmp_path / "policy.toml", tmp_path / "levels.html"
     file.write_text(content)
     code, printed, _ = collegium("policy", "explain", file)
-    assert code == 0 and re.findall(r"more than\s+(\d+)\s+times", printed) == right
+    assert code == 0 and re.findall(r"at\s+most\s+(\d+)\s+times", printed) == right
     assert "Here each record counts by itself" not in printed
     code, _, _ = collegium("policy", "explain", file, "--html", page)
     assert code == 0 and page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     code, printed, _ = collegium("policy", "explain", file, "--promise", "pure")
-    pure = re.findall(r"more than\s+(\d+)\s+times", printed)
+    pure = re.findall(r"at\s+most\s+(\d+)\s+times", printed)
     assert code == 0 and pure == ["74", "96"][: len(right)] and "δ =" not in printed
     code, _, error = collegium("policy", "explain", file, "--html", page)
     assert (code, error.count("\n")) == (2, 1) and "exists already" in error
@@ -157,6 +157,6 @@ def test_the_ledger_of_a_study_says_what_it_promises(collegium, tmp_path):
     file.write_text(text)
     Ledger.create(tmp_path / "pure.ledger", promise="pure")
     code, printed, _ = collegium("policy", "explain", file)
-    assert code == 0 and re.findall(r"more than\s+(\d+)\s+times", printed) == ["74", "96"]
+    assert code == 0 and re.findall(r"at\s+most\s+(\d+)\s+times", printed) == ["74", "96"]
     code, _, error = collegium("policy", "explain", file, "--promise", "gaussian")
     assert (code, error.count("\n")) == (2, 1) and "the study's ledger promises pure" in error

@@ -37,6 +37,15 @@ Quiet = Annotated[
     ),
 ]
 
+PageLanguage = Annotated[
+    str,
+    typer.Option(
+        "--language",
+        help="Language of the page: en, de, es, fr or pl. Names and levels stay as they are.",
+        metavar="CODE",
+    ),
+]
+
 HOW_VOTES_COUNT = "Who has how much influence, and how votes become answers"
 GUARANTEE = "What is promised, and how much is asked"
 ON_LEDGER = "One account per person"

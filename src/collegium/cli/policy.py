@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from collegium.cli.console import out
-from collegium.cli.options import PATH_OPTION
+from collegium.cli.options import PATH_OPTION, PageLanguage
 from collegium.errors import InputError
 
 app = typer.Typer(
@@ -36,20 +36,23 @@ def explain(
             "that of the study does, and without one gaussian."
         ),
     ] = None,
+    language: PageLanguage = "en",
 ) -> None:
     """Explain every level in the words of a receipt: text for a consent form.
 
     It is for people whose releases are all entered in one ledger.
 
-    Example: collegium policy explain policy.toml --html levels.html
+    Example: collegium policy explain policy.toml --html levels.html --language fr
     """
     from collegium.accounting.promises import Promise
     from collegium.checks import check_choice
     from collegium.cli.outputs import refuse_taken, write_named
     from collegium.ledger.limits import PROMISES
+    from collegium.report.languages import Language
     from collegium.report.policy_page import explain as explained
     from collegium.study.policy_file import read_policy
 
+    spoken = Language(language)
     if html is not None:
         refuse_taken(html)
     stated = read_policy(file)
@@ -60,7 +63,7 @@ def explain(
         raise InputError(
             f"--promise {promise} was given, and the study's ledger promises {stated.promise}: leave it out"
         )
-    page = explained(stated.policy, stated.arrangement, Promise(promise))
+    page = explained(stated.policy, stated.arrangement, Promise(promise), spoken)
     if html is None:
         for line in page.as_text().splitlines():
             out.print(line, soft_wrap=True)

@@ -12,7 +12,7 @@ import typer
 
 from collegium.cli.console import out
 from collegium.cli.ledger import KeyFile, opened, require_column
-from collegium.cli.options import PATH_OPTION
+from collegium.cli.options import PATH_OPTION, PageLanguage
 from collegium.errors import WHERE, InputError, RecordError
 
 INDEX = "index.csv"
@@ -55,6 +55,7 @@ def receipt(
         ),
     ] = None,
     key: KeyFile = None,
+    language: PageLanguage = "en",
     html: Annotated[
         Path | None,
         typer.Option("--html", help="Write a page instead of text.", **PATH_OPTION),
@@ -70,6 +71,8 @@ def receipt(
 
     Example: collegium receipt patient-17 --ledger people.ledger --html receipt.html
 
+    Example: collegium receipt patient-17 --ledger people.ledger --language de
+
     Example: collegium receipt --all patients.csv --owner patient --ledger people.ledger --out receipts
     """
     if (owner is None) == (names is None):
@@ -77,21 +80,23 @@ def receipt(
     if owner is not None:
         if folder is not None or column is not None or text:
             raise InputError("--out, --owner and --text go with --all; one receipt goes to --html")
-        _one(owner, place, key, html)
+        _one(owner, place, key, html, language)
     if names is not None:
         if html is not None:
             raise InputError("--html is for one receipt: with --all, give a folder with --out")
         if folder is None:
             raise InputError("--all needs a folder for the pages: give --out FOLDER")
-        _all(names, column, place, key, folder, "txt" if text else "html")
+        _all(names, column, place, key, folder, "txt" if text else "html", language)
 
 
-def _one(owner: str, place: str, key: Path | None, html: Path | None) -> None:
+def _one(owner: str, place: str, key: Path | None, html: Path | None, language: str) -> None:
     from collegium.checks import shown
     from collegium.cli.outputs import refuse_taken
     from collegium.durable import write_durably
+    from collegium.report.languages import Language
     from collegium.report.receipt import receipt_of
 
+    spoken = Language(language)
     if html is not None:
         refuse_taken(html)
     ledger = opened(place, key)
@@ -101,7 +106,7 @@ def _one(owner: str, place: str, key: Path | None, html: Path | None) -> None:
             f"the ledger {place} has no account of {shown(owner)}, so no release entered there has used "
             "records under this name: check that it is spelt as in the records"
         )
-    written = receipt_of(owner, account, ledger.neighbours)
+    written = receipt_of(owner, account, ledger.neighbours, spoken)
     if html is None:
         for line in written.as_text().splitlines():
             out.print(line, soft_wrap=True)
@@ -111,20 +116,28 @@ def _one(owner: str, place: str, key: Path | None, html: Path | None) -> None:
 
 
 def _all(
-    names: Path, column: str | None, place: str, key: Path | None, folder: Path, kind: str
+    names: Path,
+    column: str | None,
+    place: str,
+    key: Path | None,
+    folder: Path,
+    kind: str,
+    language: str,
 ) -> None:
     import pandas as pd
 
     from collegium.plain_text import csv_for_people
+    from collegium.report.languages import Language
     from collegium.report.receipt import texts_of
 
+    spoken = Language(language)
     owners = _owners(names, column)
     ledger = opened(place, key)
     accounts = ledger.accounts_of(owners)
     _make_empty(folder)
     digits = len(str(len(owners)))
     files = [f"{number:0{digits}}.{kind}" for number in range(1, len(owners) + 1)]
-    texts = texts_of(owners, accounts, ledger.neighbours, html=kind == "html")
+    texts = texts_of(owners, accounts, ledger.neighbours, html=kind == "html", language=spoken)
     index = csv_for_people(pd.DataFrame({"owner": owners, "file": files})).decode()
     _write(folder, itertools.chain(zip(files, texts, strict=True), [(INDEX, index)]))
     out.print(

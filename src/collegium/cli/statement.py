@@ -36,7 +36,7 @@ def statement(
     from collegium.accounting.statement import cost_in_digits
     from collegium.plain_text import among_others
     from collegium.report.chances import Chances, key_in_letters
-    from collegium.report.in_plain_words import KEY
+    from collegium.report.in_plain_words import key
     from collegium.study.registry import LEFT_EMPTY, record_of
     from collegium.study.statement_json import statement_and_terms
 
@@ -63,7 +63,7 @@ def statement(
         out.print(f"• In a picture, {', '.join(pictures[right][:_MOST_PICTURES])}:", soft_wrap=True)
         for line in Chances(right).letters():
             out.print(line, soft_wrap=True)
-    for line in key_in_letters(KEY):
+    for line in key_in_letters(key()):
         out.print(line, soft_wrap=True)
     for group in said["groups"]:
         mu = [

@@ -15,85 +15,114 @@ from collegium.accounting.tradeoff import of_100
 from collegium.budgets import Budget
 from collegium.ledger.limits import Lifetime, Limit
 from collegium.report.chances import GAIN, GUESS, REST, Chances
+from collegium.report.languages import ENGLISH, Language, message
 from collegium.report.numbers import clean, down
 
-BUDGET = (
-    "A level is a budget, which limits how much can be learnt from your records. Every release that "
-    "uses your records is entered in one account in your name, and the limit is for all releases "
-    "together."
+BUDGET = message(
+    "Each level is a budget. It limits how much anybody can find out about your records from everything "
+    "that is published with their help: tables of numbers, for instance, or programs that have learnt from "
+    "many people's records. Each such release takes a part of your budget. One account in your name adds "
+    "these parts up, and when the budget is used up, your records are no longer used."
 )
-NOTHING_YET = "No release has used your records so far, so nobody can do better than guess."
-AT_MOST = (
-    "As long as your budget is kept, nobody can be right more than {right} times in 100, whatever "
-    "they compute from all releases together, including later ones."
+NOTHING_YET = message(
+    "No release has used your records so far, so nobody can do better than guess."
 )
-LARGEST = (
+AT_MOST = message(
+    "Somebody who tries to find out whether your records were used is right at most {right} times in 100; "
+    "by guessing alone, 50 times."
+)
+LARGEST = message(
     "This number belongs to the largest budget that you have ever granted, because what was released "
     "under it stays released."
 )
-NO_LIMIT = (
+NO_LIMIT = message(
     "There is no limit, so nothing is promised. People who see the releases may learn everything in "
     "your records."
 )
-ONCE_NO_LIMIT = "For a time you set no limit. Nothing is promised about what was released then."
-NEXT_TO_NOTHING = (
-    "This budget is so large that it promises next to nothing. It allows somebody to be right 100 "
-    "times in 100."
+ONCE_NO_LIMIT = message(
+    "For a time you had set no limit. Nothing is promised about what was released then."
 )
-GIVING = (
-    "Your records may then be published as they are, with all that they say about you. Anybody may "
-    "read and use them, and nothing in them is private. What is published cannot be taken back."
+NEXT_TO_NOTHING = message(
+    "This budget is so large that it promises next to nothing: somebody may be right 100 times in 100."
 )
-SAYING_NO = "You may say no. Your records are then left out, and not used for anything (ε = 0)."
-CHANGING = (
-    "You may choose another level later. If it allows more, it counts at once. If it allows less, it "
-    "counts for all that comes; what was released stays released, under the budget that you granted "
-    "before. If more than the new level allows has been used by then, no further release uses your "
-    "records."
+GIVING = message(
+    "Your records may then be published as they are, with everything that they say about you. Anybody may "
+    "read and use them. What has been published cannot be taken back."
 )
-LEAVING = (
-    "You may leave. From then on, no release uses your records. What was released cannot be taken "
-    "back. How much of your budget was used is remembered, and if you come back, your account goes on "
-    "from there."
+SAYING_NO = message(
+    "You may say no. Your records are then left out and not used for anything (ε = 0)."
+)
+CHANGING = message(
+    "You may choose another level later. If it allows more, that counts at once. If it allows less, that "
+    "counts for everything that comes; what was released before stays released, under the budget that you "
+    "had granted. If more than the new level allows has been used by then, your records are not used again."
+)
+LEAVING = message(
+    "You may leave. From then on, no release uses your records. What was released cannot be taken back. "
+    "The account remembers how much of your budget was used; if you come back, it goes on from there."
 )
 SMALL_PRINT = (
-    "The numbers are proved, not measured, and hold for every way of deciding. They tell what to "
-    "expect before anything is released; by chance, a release can reveal more or less.",
-    "What is learnt about people in general may also be true of you, whether or not your records are "
-    "used. No budget changes that.",
-    "The promise is about the contents of your records. It does not hide which level you choose, and "
-    "it does not cover releases that are not entered in your account.",
+    message(
+        "The numbers are proved, not measured, and hold for every way of deciding. They tell what to "
+        "expect before anything is released; by chance, a release can reveal more or less."
+    ),
+    message(
+        "What is learnt about people in general may also be true of you, whether or not your records are "
+        "used. No budget changes that."
+    ),
+    message(
+        "The promise is about the contents of your records. It does not hide which level you choose, and "
+        "it does not cover releases that are not entered in your account."
+    ),
 )
-BY_RECORD = (
+BY_RECORD = message(
     "Here each record counts by itself. If you have several records, the promise for all of them "
     "together is weaker."
 )
-MEASURES = (
+MEASURES = message(
     "ε (epsilon) and δ (delta) are the usual measures of how much can be learnt; smaller numbers mean "
     "less."
 )
-KEY = {GUESS: "right by guessing", GAIN: "right beyond that, at most", REST: "wrong"}
+KEY = {
+    GUESS: message("right by guessing"),
+    GAIN: message("right beyond that, at most"),
+    REST: message("wrong"),
+}
+_LEVEL = message("level “{level}” (ε = {epsilon})")
+_LEVEL_WITHOUT = message("level “{level}” (no limit: no privacy)")
+_LEFT_EMPTY = message(
+    "Imagine somebody who knows everybody else's records and sees everything that is released. They must "
+    "decide: were your records used, or was your place left empty?"
+)
+_REPLACED = message(
+    "Imagine somebody who knows everybody else's records and sees everything that is released. They must "
+    "decide: were your records used, or were there other records in their place?"
+)
+_LIMITED = message(
+    "Both are equally likely beforehand, so by guessing alone they are right 50 times in 100. As long as "
+    "your budget is kept, it limits how often they are right, whatever they compute from all releases "
+    "together, including those still to come."
+)
 _WIDTH = 78
 
 
-def spoken(level: str, budget: Budget) -> str:
+def spoken(level: str, budget: Budget, language: Language = ENGLISH) -> str:
     """Name a level, and say what it allows."""
-    much = "no limit: no privacy" if budget.is_unlimited else f"ε = {down(budget.epsilon)}"
-    return f"level “{clean(level)}” ({much})"
+    if budget.is_unlimited:
+        return language.say(_LEVEL_WITHOUT, level=clean(level))
+    epsilon = language.number(down(budget.epsilon))
+    return language.say(_LEVEL, level=clean(level), epsilon=epsilon)
 
 
-def game(neighbours: Neighbours) -> str:
+def game(neighbours: Neighbours, language: Language = ENGLISH) -> str:
     """Say what the best test decides; ``neighbours``: what the promise is about."""
-    other = (
-        "were there other records in their place"
-        if neighbours is Neighbours.REPLACE
-        else "was your place left blank"
-    )
-    return (
-        "Imagine that somebody knows everybody else's records and sees everything that is released. "
-        f"They must decide: were your records used, or {other}? Both are equally likely beforehand, so "
-        "guessing is right 50 times in 100."
-    )
+    decision = _REPLACED if neighbours is Neighbours.REPLACE else _LEFT_EMPTY
+    return f"{language.say(decision)} {language.say(_LIMITED)}"
+
+
+def key(language: Language = ENGLISH) -> dict[str, str]:
+    """Say what the marks of the picture mean."""
+    return {kind: language.say(meaning) for kind, meaning in KEY.items()}
 
 
 @dataclass(frozen=True)
@@ -109,7 +138,7 @@ class Promise:
         return Chances(self.right)
 
 
-def promise(budgets: Sequence[Budget], lifetime: Lifetime) -> Promise:
+def promise(budgets: Sequence[Budget], lifetime: Lifetime, language: Language = ENGLISH) -> Promise:
     """Say what is promised under one budget, or several over time.
 
     ``budgets``: the one that counts now last. Totals stay within the limit of one or another of them,
@@ -118,11 +147,16 @@ def promise(budgets: Sequence[Budget], lifetime: Lifetime) -> Promise:
         the best test most, and that is what is said.
     """
     if any(budget.is_unlimited for budget in budgets):
-        return Promise(NO_LIMIT if budgets[-1].is_unlimited else ONCE_NO_LIMIT, 100)
+        is_now = budgets[-1].is_unlimited
+        return Promise(language.say(NO_LIMIT if is_now else ONCE_NO_LIMIT), 100)
     right = right_of_100(budgets, lifetime)
-    words = [NEXT_TO_NOTHING if right == 100 else AT_MOST.format(right=right)]
+    words = [
+        language.say(NEXT_TO_NOTHING)
+        if right == 100
+        else language.say(AT_MOST, right=language.number(str(right)))
+    ]
     if right_of_100(budgets[-1:], lifetime) < right:
-        words.append(LARGEST)
+        words.append(language.say(LARGEST))
     return Promise(" ".join(words), right)
 
 

@@ -11,10 +11,17 @@ from collegium.ledger.limits import Lifetime
 from collegium.report import in_plain_words as words
 from collegium.report.chances import key_in_letters
 from collegium.report.in_plain_words import Promise, paragraph
+from collegium.report.languages import ENGLISH, Language, message
 from collegium.report.numbers import clean, down
 from collegium.report.page import environment
 
-TITLE = "You choose how much can be learnt from your records"
+_TITLE = message("You choose how much can be learnt from your records")
+_PICTURES = message("In the pictures:")
+_TO_KNOW = message("What you should know")
+_CHOOSING = message("If you choose “{level}”")
+_NO = message("If you say no")
+_CHANGING = message("If you change your mind")
+_LEAVING = message("If you leave")
 
 
 @dataclass(frozen=True)
@@ -29,17 +36,25 @@ class Explanation:
     game: str
     notes: tuple[tuple[str, str], ...]
     small_print: tuple[str, ...]
+    language: Language = ENGLISH
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What every such page says."""
+        said = {"title": _TITLE, "budget": words.BUDGET, "pictures": _PICTURES, "to_know": _TO_KNOW}
+        return {name: self.language.say(text) for name, text in said.items()}
 
     def as_text(self) -> str:
         """Write it as plain text, in lines that fit on a page."""
-        lines = [TITLE, *paragraph(words.BUDGET), *paragraph(self.game)]
-        lines += ["", "In the pictures:", *key_in_letters(words.KEY)]
+        said = self.words
+        lines = [said["title"], *paragraph(said["budget"]), *paragraph(self.game)]
+        lines += ["", said["pictures"], *key_in_letters(words.key(self.language))]
         for name, promise, numbers in self.levels:
             lines += ["", "", name, *paragraph(promise.words), "", *promise.chances.letters()]
             lines += paragraph(numbers)
         for heading, text in self.notes:
             lines += ["", "", heading, *paragraph(text)]
-        lines += ["", "", "What you should know"]
+        lines += ["", "", said["to_know"]]
         for text in self.small_print:
             lines += paragraph(text)
         return "\n".join([*lines, ""])
@@ -47,40 +62,47 @@ class Explanation:
     def as_html(self) -> str:
         """Write it as one page that needs nothing else."""
         template = environment().get_template("policy.html.j2")
-        return template.render(title=TITLE, budget=words.BUDGET, meanings=words.KEY, explained=self)
+        return template.render(said=self.words, meanings=words.key(self.language), explained=self)
 
 
 def explain(
     policy: Policy,
     arrangement: Arrangement = Arrangement(),  # noqa: B008
     promise: Promised = Promised.GAUSSIAN,
+    language: Language = ENGLISH,
 ) -> Explanation:
     """Explain the levels of a policy, to people whose releases are all entered in one ledger.
 
     ``arrangement``: what is known of owners and their records.
     ``promise``: what the ledger promises.
     """
-    lifetime = Lifetime(promise)
+    lifetime, say = Lifetime(promise), language.say
     by_record = (words.BY_RECORD,) if arrangement.unit == ROW else ()
     return Explanation(
-        levels=tuple(_explained(name, budget, lifetime) for name, budget in policy.levels.items()),
-        game=words.game(arrangement.neighbours),
+        levels=tuple(
+            _explained(name, budget, lifetime, language) for name, budget in policy.levels.items()
+        ),
+        game=words.game(arrangement.neighbours, language),
         notes=(
             *(
-                (f"If you choose “{clean(name)}”", words.GIVING)
+                (say(_CHOOSING, level=clean(name)), say(words.GIVING))
                 for name, kind in policy.outside.items()
                 if kind == PUBLIC
             ),
-            ("If you say no", words.SAYING_NO),
-            ("If you change your mind", words.CHANGING),
-            ("If you leave", words.LEAVING),
+            (say(_NO), say(words.SAYING_NO)),
+            (say(_CHANGING), say(words.CHANGING)),
+            (say(_LEAVING), say(words.LEAVING)),
         ),
-        small_print=(*words.SMALL_PRINT, *by_record, words.MEASURES),
+        small_print=tuple(map(say, (*words.SMALL_PRINT, *by_record, words.MEASURES))),
+        language=language,
     )
 
 
-def _explained(name: str, budget: Budget, lifetime: Lifetime) -> tuple[str, Promise, str]:
-    promise = words.promise([budget], lifetime)
-    delta = "" if lifetime.promise is Promised.PURE else f", δ = {down(budget.delta)}"
-    numbers = "" if budget.is_unlimited else f"ε = {down(budget.epsilon)}{delta}"
-    return f"If you choose “{clean(name)}”", promise, numbers
+def _explained(
+    name: str, budget: Budget, lifetime: Lifetime, language: Language
+) -> tuple[str, Promise, str]:
+    promise = words.promise([budget], lifetime, language)
+    write = language.number
+    delta = "" if lifetime.promise is Promised.PURE else f", δ = {write(down(budget.delta))}"
+    numbers = "" if budget.is_unlimited else f"ε = {write(down(budget.epsilon))}{delta}"
+    return language.say(_CHOOSING, level=clean(name)), promise, numbers

@@ -15,7 +15,7 @@ from collegium.accounting.statement import (
 from collegium.budgets import Budget
 from collegium.report import words
 from collegium.report.chances import Chances
-from collegium.report.in_plain_words import KEY
+from collegium.report.in_plain_words import key
 from collegium.report.numbers import budget_and_spent, clean, count, down, plain, spent_of, up
 from collegium.report.plots import MOST_GROUPS, Point, history_figure, risk_figure
 from collegium.report.sections import (
@@ -177,7 +177,7 @@ def risks(privacy: PrivacyStatement) -> Risks:
             (row.group, _sentence(privacy.risk_in_words(row)), Chances(privacy.right_of_100(row)))
             for row in privacy.shown
         ],
-        KEY,
+        key(),
     )
 
 
