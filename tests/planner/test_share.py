@@ -29,7 +29,7 @@ def test_the_least_share_that_is_as_good_is_found_in_five_rehearsals(tenths):
     assert found.value == tenths / 10
     assert len(tried) <= 6 and len(set(tried)) == len(tried)
     assert found.buys[found.value] == found.buys[1.0] == 0.9
-    assert "accuracy 0.900 instead of 0.900 (± 0.010)" in found.why
+    assert "accuracy 90.0 %, with everything 90.0 % (± 1.0 %)" in found.why
 
 
 def test_the_last_tenth_is_never_taken():

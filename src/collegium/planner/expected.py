@@ -59,16 +59,16 @@ class Expected:
         known = self.basis != NOT_KNOWN
         words = self._interval if known else f"{self.measure} {NOT_KNOWN}"
         if self.floor is not None:
-            floor = _shown(self.floor, self.measure)
+            floor = score_in_words(self.floor, self.measure)
             words += f"; always answering the largest class has {floor}"
         return words
 
     @property
     def _interval(self) -> str:
-        return (
-            f"{self.measure} {_shown(self.middle, self.measure)} "
-            f"({_shown(self.low, self.measure)} to {_shown(self.high, self.measure)}), {self.basis}"
+        middle, low, high = (
+            score_in_words(value, self.measure) for value in (self.middle, self.low, self.high)
         )
+        return f"{self.measure} {middle} ({low} to {high}), {self.basis}"
 
 
 def floor_of(facts: Facts) -> float | None:
@@ -154,5 +154,14 @@ def _at(curve: tuple[tuple[float, float], ...], signal: float) -> float:
     return high
 
 
-def _shown(value: float, measure: str) -> str:
+def score_in_words(value: float, measure: str) -> str:
+    """Write a score as everywhere: a share in per cent, an area under a curve as a number.
+
+    Examples
+    --------
+    >>> score_in_words(0.6249, "accuracy"), score_in_words(0.6249, MEASURES["auc"])
+    ('62.5 %', '0.625')
+    """
+    if not math.isfinite(value):
+        return "unknown"
     return f"{value:.3f}" if measure == MEASURES["auc"] else f"{100 * value:.1f} %"

@@ -29,6 +29,7 @@ from collegium.planner.expected import (
     Expected,
     from_experience,
     from_labels,
+    score_in_words,
     share_of_more,
 )
 from collegium.planner.facts import LABELS, Facts
@@ -344,8 +345,9 @@ def _of_public_labels(expected: Expected, alone: Rehearsed) -> list[str]:
     if alone.score < expected.middle:
         return []
     return [
-        f"the public labels alone are enough for this ({expected.measure} {alone.score:.3f}), at no "
-        "cost to anybody: consider whether private records are needed"
+        f"the public labels alone are enough for this ({expected.measure} "
+        f"{score_in_words(alone.score, expected.measure)}), at no cost to anybody: consider whether private "
+        "records are needed"
     ]
 
 

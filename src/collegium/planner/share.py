@@ -6,16 +6,16 @@ share of μ² at which the model is expected to be as good as with all of it, up
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from collegium.checks import check_number
 from collegium.ledger.limits import HALF
-from collegium.planner.expected import MEASURES
+from collegium.planner.expected import MEASURES, score_in_words
 from collegium.planner.facts import Facts
 from collegium.planner.rehearsal import DPSGDRehearsal, Rehearsed
 from collegium.planner.surrogates import stand_ins
@@ -87,17 +87,16 @@ def least_share(score: Callable[[float], Rehearsed], measure: str) -> Share:
     if high not in tried:
         tried[high] = score(high / TENTHS)
     buys = _between({tenths: one.score for tenths, one in tried.items()})
-    value = high / TENTHS
+    value, shown = high / TENTHS, partial(score_in_words, measure=measure)
     if buys[value] >= enough:
         why = (
-            f"the least of which the same is expected as of everything, as far as a rehearsal can tell: "
-            f"{measure} {_shown(buys[value])} instead of {_shown(buys[1.0])} "
-            f"(± {_shown(tried[TENTHS].error)})"
+            f"the least that a rehearsal cannot tell from everything: {measure} {shown(buys[value])}, with "
+            f"everything {shown(buys[1.0])} (± {shown(tried[TENTHS].error)})"
         )
     else:
         why = (
-            f"more helps up to the end ({measure} {_shown(buys[value])}, with everything "
-            f"{_shown(buys[1.0])}), and the last tenth is taken only if privacy.spend says so"
+            f"more helps up to the end ({measure} {shown(buys[value])}, with everything "
+            f"{shown(buys[1.0])}), and the last tenth is taken only if privacy.spend says so"
         )
     return Share(value, why, buys)
 
@@ -119,7 +118,3 @@ def _between(scores: Mapping[int, float]) -> dict[float, float]:
     all_tenths = range(known[0], TENTHS + 1)
     found = np.interp(np.log(list(all_tenths)), np.log(known), best)
     return {tenths / TENTHS: float(one) for tenths, one in zip(all_tenths, found, strict=True)}
-
-
-def _shown(score: float) -> str:
-    return f"{score:.3f}" if math.isfinite(score) else "unknown"

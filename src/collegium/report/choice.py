@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from collegium.planner.expected import score_in_words
 from collegium.planner.recommend import Recommendation
 from collegium.toml_files import toml_text
+
+_WORTH_SAYING = 0.0005  # rounds to a tenth of a point
 
 
 def chosen_from(found: Recommendation) -> str:
@@ -24,9 +29,26 @@ def expectations(found: Recommendation) -> list[str]:
     """Say which score is expected, and what less of the budgets would buy."""
     lines = [f"Expected: {found.expected.in_words()}."]
     if found.share is not None and found.share.buys:
-        bought = ", ".join(f"{part:.0%} {score:.3f}" for part, score in found.share.buys.items())
-        lines.append(f"What a share of what people have left would buy, rehearsed: {bought}.")
+        lines.append(
+            "Rehearsed with a share of what people have left: "
+            f"{'; '.join(_bought(found.share.buys, found.expected.measure))}."
+        )
     return lines
+
+
+def _bought(buys: Mapping[float, float], measure: str) -> list[str]:
+    """Say what each share buys; shares in a row that buy the same are said at once."""
+    runs: list[tuple[list[float], str]] = []
+    for part, score in buys.items():
+        shown = score_in_words(score, measure)
+        if runs and runs[-1][1] == shown:
+            runs[-1][0].append(part)
+        else:
+            runs.append(([part], shown))
+    return [
+        f"{' to '.join(f'{100 * part:.0f} %' for part in dict.fromkeys((parts[0], parts[-1])))}: {shown}"
+        for parts, shown in runs
+    ]
 
 
 def verdict(found: Recommendation) -> list[str]:
@@ -40,17 +62,25 @@ def figures(found: Recommendation) -> list[str]:
     lines = []
     if found.answers is not None:
         lines.append(f"Answers: {found.answers:,}, one about every public record.")
-    lines.append(
-        f"A run takes about {found.minutes:.1f} minutes and {found.gigabytes:.1f} GB here."
+    takes = (
+        f"{60 * found.minutes:.0f} seconds" if found.minutes < 1 else f"{found.minutes:.0f} minutes"
     )
+    lines.append(f"A run takes about {takes} and {found.gigabytes:.1f} GB here.")
     if len(found.alternatives) > 1:
-        tried = ", ".join(f"{name} {one.score:.3f}" for name, one in found.alternatives.items())
-        lines.append(f"Rehearsed on the same stand-ins, to compare: {tried}.")
-    for row in found.consent[:3]:
+        measure = found.expected.measure
+        tried = ", ".join(
+            f"{name} {score_in_words(one.score, measure)}"
+            for name, one in found.alternatives.items()
+        )
+        lines.append(f"Ways to learn, rehearsed alike: {tried}.")
+    worth = [row for row in found.consent[:3] if row.gain is None or row.gain >= _WORTH_SAYING]
+    if found.consent and not worth:
+        lines.append("As far as a rehearsal can tell, larger budgets of one level would not help.")
+    for row in worth:
         gain = "" if row.gain is None else f", worth {100 * row.gain:+.1f} points"
         lines.append(
-            f"If {row.group} ({row.people:,} people) granted ε = {row.instead:g} instead of {row.epsilon:g}: "
-            f"{100 * (row.signal - 1):+.0f} % signal{gain}."
+            f"If {row.group} ({row.people:,} people) granted ε = {row.instead:.3g} instead of "
+            f"{row.epsilon:.3g}: {100 * (row.signal - 1):+.0f} % signal{gain}."
         )
     return lines
 

@@ -114,7 +114,7 @@ class StudyLedger(Generic[S]):
             found = spending.allowance.left_afterwards(spending.people, self.left)
         if not found:
             return f"the ledger {self.place} remembers this release"
-        said = " to ".join(dict.fromkeys(f"{f(found.values()):.0%}" for f in (min, max)))
+        said = " to ".join(dict.fromkeys(f"{100 * f(found.values()):.0f} %" for f in (min, max)))
         return (
             f"the ledger {self.place} remembers this release; after it, those who take part have at least "
             f"{said} left of what they granted"

@@ -153,7 +153,8 @@ class _PublicSide:
         if self.facts is not facts:
             self.notes = (
                 f"chosen and predicted with what the ledger leaves: {self.facts.n_people:,} of "
-                f"{facts.n_people:,} people take part, with {self.facts.signal / facts.signal:.0%} of the "
+                f"{facts.n_people:,} people take part, with "
+                f"{100 * self.facts.signal / facts.signal:.0f} % of the "
                 "signal that all of them granted",
             )
         _require_fit(config, self.facts)

@@ -42,6 +42,6 @@ def to_spend(
         # A method with a setting of its own names it in the reason.
         where = "" if "privacy.spend" in config.unused else "; set privacy.spend for another share"
         observer.note(
-            f"this release takes {spend:.0%} of what people have left, {chosen.why}{where}"
+            f"this release takes {100 * spend:.0f} % of what people have left ({chosen.why}){where}"
         )
     return everything.part(spend)
