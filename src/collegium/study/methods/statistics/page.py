@@ -208,7 +208,7 @@ def _figure(number: int, answer: Mapping[str, Any]) -> Figure:
         f"answer{number}",
         clean(answer["question"]),
         clean(told),
-        lambda: answer_figure(answer["question"], names, cells),
+        lambda: answer_figure(answer["question"], names, cells, answer.get("unit", "")),
         (
             f"{clean(answer['question'])}, with {_percent(answer)} intervals: for the value over the people "
             "in the table; they include the noise and the unequal weights.",

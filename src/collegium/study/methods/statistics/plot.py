@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from collegium.report.numbers import display_width, shorten
 from collegium.report.svg import INK, MUTED, RULE, SERIES, plot_style
+from collegium.statistics.answer_words import DATE, SHARE, at_tick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +17,7 @@ _WIDTH = 5.0
 
 
 def answer_figure(
-    question: str, names: Sequence[str], cells: Sequence[Mapping[str, Any]]
+    question: str, names: Sequence[str], cells: Sequence[Mapping[str, Any]], unit: str = ""
 ) -> Figure:
     """Draw values with error bars, one row for each; a value that nobody can tell has an empty row."""
     from matplotlib.figure import Figure
@@ -49,7 +50,9 @@ def answer_figure(
         axes.set_yticklabels(labels, parse_math=False, color=INK)
         axes.set_ylim(len(labels) - 0.45, -0.55)
         axes.margins(x=0.06)
-        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_locator(MaxNLocator(5 if unit != DATE else 3))
+        if unit in (SHARE, DATE):
+            axes.xaxis.set_major_formatter(lambda at, _: at_tick(at, unit))
         axes.grid(axis="x", color=RULE, linewidth=0.6)
         axes.set_axisbelow(True)
         axes.tick_params(axis="y", length=0)
