@@ -26,6 +26,11 @@ QUESTIONS = [
     for by in ("", " by g")
     for where in ("", " where f")
 ] + ["histogram g", "crosstab g, f", "cov x, y", "corr x, y, z", "ridge x on y, z"]
+QUESTIONS += [
+    *("share where f by g", "share of g", "share of g by f where y > 0", "count people by g"),
+    *("top 2 of g", "quantiles(0.1, 0.5, 0.9) of x by g", "difference of mean x by f"),
+    *("difference of count by f", "difference of share where y > 0 by f", "count people where f"),
+]
 
 
 @given(

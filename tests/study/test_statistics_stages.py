@@ -386,6 +386,12 @@ ALL = (
     "var age",
     "histogram age",
     "cov age, income",
+    "share where smokes by sex",
+    "share of sex",
+    "top 1 of sex",
+    "difference of median income by sex",
+    "count people by sex",
+    "quantiles(0.1, 0.9) of age",
 )
 
 

@@ -207,8 +207,10 @@ def ask(
     """Ask a private table for counts, means, quantiles and tables, within everybody's own budget.
 
     A question is one of these, then (optionally) by GROUPS and where CONDITION:
-    count; sum, mean, var, std, median, quantile(0.9) or histogram A;
-    crosstab, cov or corr A, B; ridge Y on A, B.
+    count; count people; share of A; sum, mean, var, std, median, quantile(0.9), quantiles(0.1, 0.9)
+    or histogram A; top 5 of A; crosstab, cov or corr A, B; ridge Y on A, B;
+    share where CONDITION by GROUPS among CONDITION; difference of mean A by B between 'b' and 'c'.
+    Of a date D: year(D), month(D), weekday(D), age(D, 2024-12-31).
     Several questions share the budget equally. The number of people is public, so counting them is free.
 
     Example: collegium ask people.csv --privacy level --levels high=1,low=3
@@ -256,7 +258,7 @@ def ask(
         if new and not plan:
             stack.enter_context(kept.locked(warn_of))
             new = [one for one in asked if kept.find(one, **how) is None]
-        charged = [one for one in new if not (one.counts_people and one_row_each)]
+        charged = [one for one in new if not one.is_public(one_row_each)]
         if new:
             observer = stack.enter_context(watching(not as_json))
             granted = granted_as_said(privacy, levels, policy, epsilon, delta, owner)

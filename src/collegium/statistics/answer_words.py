@@ -58,6 +58,11 @@ def numbers_of(cell: Mapping[str, Any], unit: str = "") -> tuple[str, str, str]:
     return write(value), written(error), between
 
 
+def at_tick(number: float, unit: str) -> str:
+    """Write a number beside an axis."""
+    return _day(number) if unit == DATE else f"{100 * number:.4g} %"
+
+
 def _day(days: float) -> str:
     # What writes dates elsewhere comes with numerical libraries, and help does not wait for these.
     return "" if math.isnan(days) else (date(1970, 1, 1) + timedelta(days=round(days))).isoformat()

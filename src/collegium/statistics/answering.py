@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,14 +18,14 @@ from collegium.accounting.gaussian import gdp_epsilon, gdp_to_pure
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
 from collegium.accounting.promises import ONLY_PURE, Promise
 from collegium.data.schema import Schema
-from collegium.data.schema_column import DATE, FLAG
+from collegium.data.schema_column import DATE, FLAG, plain
 from collegium.errors import InputError, PrivacyWarning
 from collegium.ledger.limits import Cost, Limit
 from collegium.noise.grid import GRID
 from collegium.noise.sums import LocalSum
-from collegium.statistics import estimates, moments, quantiles
+from collegium.statistics import comparisons, estimates, moments, quantiles
 from collegium.statistics.answer_words import DATE as DAY
-from collegium.statistics.answer_words import PEOPLE, rows_of
+from collegium.statistics.answer_words import PEOPLE, SHARE, rows_of
 from collegium.statistics.answers import DROWNED, Answer, table_of
 from collegium.statistics.calibrated import PerPerson, by_group
 from collegium.statistics.estimates import Estimate, Heard
@@ -200,7 +200,8 @@ class Answering:
     def _features(self, asked: Query, spread: float = SPREAD_SHARE) -> Features:
         """How a question reads rows. ``spread``: share of its price that measures how much values differ."""
         share = spread if self._unequal(asked) else 0.0
-        return features_of(asked, self.schema, self._laplace, share, self._most_rows == 1)
+        once, named = self._most_rows == 1, self._table.named
+        return features_of(asked, self.schema, self._laplace, share, once, named=named)
 
     @property
     def _most_rows(self) -> int:
@@ -210,8 +211,8 @@ class Answering:
     def _unequal(self, asked: Query) -> bool:
         """Whether it is worth measuring how much values spread: not of a flag, whose mean says it."""
         limits = self._limits(self._in_epsilon)
-        columns = [self.schema[name] for name in asked.columns]
-        whole = asked.kind == "mean" or (asked.where.is_everybody and not asked.by)
+        columns = asked.about(self.schema)
+        whole = asked.is_mean or (asked.where.is_everybody and not asked.by)
         known = bool(columns) and (columns[0].kind == FLAG or (columns[0].sd is not None and whole))
         return bool(np.ptp(limits) > 0) and not known
 
@@ -253,13 +254,23 @@ class Answering:
     def _events(self, question: Question, share: float) -> list[Event]:
         """What an answer will be charged as: public."""
         if question.asked.kind == "quantile":
-            return self._priced(question, share, self._features(question.asked))[1]
+            features = self._features(question.asked)
+            return [
+                event
+                for one, part in self._each_level(question, share)
+                for event in self._priced(one, part, features)[1]
+            ]
         return [event for _, event in self._steps(question, share, self._learning(question, share))]
+
+    def _each_level(self, question: Question, share: float) -> list[tuple[Question, float]]:
+        """The quantiles that are asked for, which take equal parts of the share."""
+        each = question.asked.each_level
+        return [(replace(question, asked=one), share / len(each)) for one in each]
 
     def _learning(self, question: Question, share: float) -> Learning | None:
         """Two rounds, where the spread that decides on weights is not public and can be learnt."""
         asked = question.asked
-        learnt = asked.counts or asked.kind in ONE_NUMBER
+        learnt = asked.kind != "people" and (asked.counts or asked.kind in (*ONE_NUMBER, "share"))
         if self._laplace or not learnt or question.calibrated or question.weights != "saturating":
             return None
         features = self._features(asked, SPREAD_IN_FIRST), self._features(asked, 0.0)
@@ -280,7 +291,8 @@ class Answering:
     def _step(self, features: Features, weights: Floats) -> tuple[Sums, Event]:
         """Sums in which people weigh what they pay, and what these are charged as."""
         diameter = features.diameter(self._neighbours, self._laplace)
-        weighing = Weighing.of(weights, self._laplace, self._most_rows, diameter)
+        most = 1 if features.distinct else self._most_rows
+        weighing = Weighing.of(weights, self._laplace, most, diameter)
         return Sums(features, weighing), weighing.event(diameter, self._neighbours)
 
     def _steps(
@@ -330,7 +342,7 @@ class Answering:
         if asked.kind in ("cov", "corr", "ridge"):
             cells, matrix = self._matrix(question, noisy[0], heard, features)
         else:
-            found = [self._estimate(asked, cell, heard, features) for cell in noisy[0]]
+            found = self._estimates(asked, noisy[0], heard, features)
             cells = table_of(found, self._index(asked, features))
         groups = None
         if question.calibrated and len(features.keys) == 1:
@@ -340,7 +352,15 @@ class Answering:
             )
         notes = self._notes(question, share)
         return self._finished(
-            question, cells, weights, event, notes, matrix, groups, learning is not None
+            question,
+            cells,
+            weights,
+            event,
+            notes,
+            matrix,
+            groups,
+            learning is not None,
+            heard.unequal,
         )
 
     def _learnt(
@@ -362,7 +382,7 @@ class Answering:
         noisy = first.noisy(self._noise, query, "first round")
         heard = Heard.of(first.weighing, sizes, self.confidence, learning.features[0].spread)
         cells = list(noisy)
-        if asked.kind == "mean":
+        if asked.is_mean:
             cells = [estimates.with_rows(cell, heard, learning.features[0]) for cell in cells]
         found = [self._estimate(asked, cell, heard, learning.features[0]) for cell in cells]
         most = math.inf
@@ -380,11 +400,25 @@ class Answering:
         whole = heard, Heard.of(second.weighing, sizes, self.confidence)
         return *rounds.together(sizes, whole, both, (noisy, again)), event
 
+    def _estimates(
+        self, asked: Query, noisy: Floats, heard: Heard, features: Features
+    ) -> list[Estimate]:
+        """Estimate each cell of an answer."""
+        if asked.kind == "top":
+            heard = comparisons.for_all_of(heard, len(noisy))
+        if not asked.shares_out:
+            return [self._estimate(asked, cell, heard, features) for cell in noisy]
+        size = len(self.schema[asked.columns[0]].keys)
+        everybody = asked.where.is_everybody and not asked.by and self._most_rows == 1
+        everybody = everybody and not self.schema[asked.columns[0]].missing
+        groups = noisy[:, 0].reshape(-1, size)
+        return [one for sums in groups for one in comparisons.shares(sums, heard, everybody)]
+
     def _estimate(self, asked: Query, sums: Floats, heard: Heard, features: Features) -> Estimate:
         if asked.counts:
             return estimates.count(sums, heard)
-        column = self.schema[asked.columns[0]]
-        if asked.kind == "mean":
+        column = asked.about(self.schema)[0]
+        if asked.is_mean:
             return estimates.mean(sums, heard, features, column)
         if asked.kind == "sum":
             return estimates.total(sums, heard, features, column)
@@ -496,26 +530,42 @@ class Answering:
         asked = question.asked
         features = self._features(asked)
         column, name = self.schema[asked.columns[0]], asked.columns[0]
-        priced, events = self._priced(question, share, features)
-        ranks = quantiles.Ranks.of(
-            self._table.batches(asked.needs), features, name, column, priced.weighing
-        )
-        event = self._charge(events, share)
-        heard = Heard.of(priced.weighing, self._table.sizes, self.confidence)
-        found = quantiles.estimate(ranks, priced, column, heard, self._noise, query)
+        each = [
+            self._priced(one, part, features) for one, part in self._each_level(question, share)
+        ]
+        ranks = [
+            quantiles.Ranks.of(
+                self._table.batches(asked.needs), features, name, column, priced.weighing
+            )
+            for priced, _ in each
+        ]
+        event = self._charge([one for _, events in each for one in events], share)
+        by_level = []
+        for place, (one, (priced, _)) in enumerate(zip(ranks, each, strict=True)):
+            heard = Heard.of(priced.weighing, self._table.sizes, self.confidence)
+            part = f" {place}" if asked.levels else ""
+            by_level.append(
+                quantiles.estimate(one, priced, column, heard, self._noise, query, part)
+            )
+        # Of each cell, its quantiles in the order of their levels.
+        found = [one for cell in zip(*by_level, strict=True) for one in comparisons.in_order(cell)]
         cells = table_of(found, self._index(asked, features))
         notes = self._notes(question, share)
-        return self._finished(question, cells, priced.weighing.weights, event, notes)
+        weights = np.mean([priced.weighing.weights for priced, _ in each], axis=0)
+        return self._finished(question, cells, weights, event, notes)
 
     def _index(self, asked: Query, features: Features) -> pd.Index | None:
-        names = list(asked.by)
-        if asked.kind in ("histogram", "crosstab"):
+        names, keys = list(asked.by), list(features.keys)
+        if asked.counts:
             names += list(asked.columns)
+        if asked.levels:
+            names.append("level")
+            keys = [(*key, plain(level)) for key in keys for level in asked.levels]
         if not names:
             return None
         if len(names) == 1:
-            return pd.Index([key[0] for key in features.keys], name=names[0])
-        return pd.MultiIndex.from_tuples(features.keys, names=names)
+            return pd.Index([key[0] for key in keys], name=names[0])
+        return pd.MultiIndex.from_tuples(keys, names=names)
 
     def _notes(self, question: Question, share: float) -> tuple[str, ...]:
         notes = []
@@ -536,7 +586,11 @@ class Answering:
                 "anybody at all: of nobody, the value is any step between the bounds, each equally "
                 "likely"
             )
-        if self._table.named:
+        if question.asked.kind == "people" and question.asked.by and self._table.named:
+            notes.append("a person counts in each group where they have a row, so groups overlap")
+        elif question.asked.kind == "top":
+            notes.append("the intervals hold for all categories at once, also for those not shown")
+        if self._table.named and question.asked.kind != "people":
             rows = f"{self._most_rows:,} row{'s' * (self._most_rows != 1)}"
             notes.append(
                 f"a person with more than {rows} counts as {rows}, shared equally among them"
@@ -547,8 +601,11 @@ class Answering:
         """A note where errors are as large as all that is possible: noise must not be taken for an answer."""
         if asked.kind in ("sum", "cov"):
             return ()
-        if asked.counts:
-            ends = 0.0, float(self._table.sizes.sum()) * self._most_rows
+        if asked.kind == "share":
+            ends = 0.0, 1.0
+        elif asked.counts:
+            most = 1 if asked.kind == "people" else self._most_rows
+            ends = 0.0, float(self._table.sizes.sum()) * most
         elif asked.kind in ("corr", "ridge"):
             ends = (-1.0, 1.0) if asked.kind == "corr" else (-math.inf, math.inf)
         else:
@@ -576,8 +633,17 @@ class Answering:
         matrix: pd.DataFrame | None = None,
         groups: pd.DataFrame | None = None,
         learnt: bool = False,
+        unequal: float = 0.0,
     ) -> Answer:
-        notes = (*self._says_nothing(question.asked, cells), *notes)
+        asked = question.asked
+        if asked.kind == "top":
+            cells = comparisons.largest(cells, asked.most)
+        elif asked.apart:
+            cells = cells.loc[list(asked.apart)]
+        notes = (*self._says_nothing(asked, cells), *notes)
+        if asked.apart:
+            of_totals = unequal if asked.counts or asked.kind == "sum" else 0.0
+            cells = comparisons.with_difference(cells, asked.apart, of_totals)
         sizes = self._table.sizes
         index = pd.Index(list(self._table.groups), name="group")
         represented = pd.DataFrame(
@@ -626,10 +692,12 @@ class Answering:
 
     def _unit_of(self, asked: Query) -> tuple[str, str]:
         """In what values are, and what is counted."""
+        if asked.kind == "share":
+            return SHARE, ""
         if not asked.counts:
             is_date = bool(asked.columns) and self.schema[asked.columns[0]].kind == DATE
             return {"mean": DAY, "quantile": DAY, "std": "days"}.get(asked.kind, "") * is_date, ""
-        if not self._table.named or (asked.counts_people and self._most_rows == 1):
+        if not self._table.named or asked.kind == "people" or asked.is_public(self._most_rows == 1):
             return PEOPLE, PEOPLE
         return PEOPLE if self._most_rows == 1 else "rows", rows_of(self._most_rows)
 

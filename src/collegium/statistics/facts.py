@@ -18,7 +18,7 @@ def known_of(asked: Query, schema: Schema, n: int | None) -> dict[str, tuple[flo
 
     ``n``: rows; None where an owner may have several, and nothing public says how many there are.
     """
-    if not asked.where.is_everybody or asked.by or len(asked.columns) != 1:
+    if not asked.where.is_everybody or asked.by or len(asked.columns) != 1 or asked.levels:
         return {}
     column = schema[asked.columns[0]]
     records = column.known_from or math.inf

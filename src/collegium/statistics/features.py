@@ -8,6 +8,8 @@ norm of these. With u = (x - lower)/width and v = 1 - u:
 what is asked        coordinates (Gaussian; L2 norm ≤ 1)      with Laplace noise (L1 norm ≤ 1)
 ===================  =======================================  ==============================================
 count, histogram     1                                        1
+count people         1 in each cell: L2 norm √cells            1 in each cell: L1 norm of the cells
+share where          u, v of yes and no, as of a mean         the same
 mean, of everybody   u - v                                    u - v
 mean, of some        u, v (their sum counts the rows)         u, v
 sum, of some         x / max(\\|lower\\|, \\|upper\\|)            the same
@@ -68,6 +70,9 @@ class Features:
         Share of the price that the last coordinate, the spread's, takes; 0: there is none.
     presence : float
         Share of the rest that the second coordinate takes, which counts the rows of a sum; 0: there is none.
+    distinct : bool
+        Whether each cell counts people, each once, however many of their rows are in it: then a person may
+        be in all cells, by one each.
     """
 
     keys: tuple[tuple[str, ...], ...]
@@ -77,9 +82,16 @@ class Features:
     everybody: bool = False
     spread: float = 0.0
     presence: float = 0.0
+    distinct: bool = False
 
     def diameter(self, neighbours: Neighbours, laplace: bool) -> float:
-        """How far apart two of these vectors (or one and blank) are at most, in the norm of the noise."""
+        """How far apart two of these vectors (or one and blank) are at most, in the norm of the noise.
+
+        Of distinct people, that of all cells: each is 0 or 1, so that no two differ by more than 1 in any.
+        """
+        if self.distinct:
+            cells = len(self.keys)
+            return float(cells) if laplace or cells == 1 else math.sqrt(cells) * (1 + 2**-50)
         if neighbours is Neighbours.ADD_OR_REMOVE:
             return 1.0
         alone = self.width == 1 or bool(
@@ -99,19 +111,21 @@ def features_of(
     spread: float,
     once: bool,
     counts: bool = False,
+    named: bool = False,
 ) -> Features:
     """Decide what a question reads.
 
     ``spread``: share of the price of a mean or sum that measures how much values spread.
     ``once``: whether everybody counts as one row, so that the weight of all rows is public.
     ``counts``: only how many rows it is about.
+    ``named``: whether people are named, and may have several rows.
 
     Raises InputError if it has too many cells.
     """
-    columns = [schema[name] for name in asked.columns]
+    columns = asked.about(schema)
     by = [schema[name] for name in asked.by]
     names = list(asked.by)
-    if asked.kind in ("histogram", "crosstab"):
+    if asked.counts:
         by, names = [*by, *columns], [*names, *asked.columns]
     cells = math.prod(len(one.keys) for one in by)
     if cells > MOST_CELLS:
@@ -133,18 +147,18 @@ def features_of(
         return np.where(inside, cell, -1)
 
     some = bool(by) or not asked.where.is_everybody
-    if not asked.columns or asked.kind in ("histogram", "crosstab"):
+    if asked.counts:
 
         def count(arrays: Arrays) -> tuple[NDArray[np.int64], Floats]:
             n = len(next(iter(arrays.values())))
             return cell_of(arrays, n), np.ones((n, 1))
 
-        return Features(keys, 1, count)
+        return Features(keys, 1, count, distinct=asked.kind == "people" and named)
 
     may_lack = any(one.missing for one in columns)
     everybody = once and not some and not may_lack
     # The sum over everybody is their number, which is public, times their mean, which moves half as far.
-    kind = "mean" if asked.kind == "sum" and everybody else asked.kind
+    kind = "mean" if asked.is_mean or (asked.kind == "sum" and everybody) else asked.kind
     vector, width, signed = _VECTORS["count" if counts else kind](columns, everybody, laplace)
     spread = spread if kind in ("mean", "sum") else 0.0
     main, beside = scales(spread, laplace)
@@ -152,10 +166,13 @@ def features_of(
     of_value, of_presence = scales(presence, laplace)
 
     def read(arrays: Arrays) -> tuple[NDArray[np.int64], Floats]:
-        numbers = [
-            column.numbers(arrays[name])
-            for name, column in zip(asked.columns, columns, strict=True)
-        ]
+        if asked.holds:
+            numbers = [asked.holds.mask(arrays).astype(np.float64)]
+        else:
+            numbers = [
+                column.numbers(arrays[name])
+                for name, column in zip(asked.columns, columns, strict=True)
+            ]
         known = np.asarray(~np.isnan(np.stack(numbers)).any(axis=0))
         cell = np.where(known, cell_of(arrays, len(known)), -1)
         centred = np.stack(

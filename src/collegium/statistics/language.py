@@ -3,7 +3,10 @@
 .. code-block:: text
 
     question  = kind columns [by columns] [where condition]
-    kind      = count | sum | mean | var | std | median | quantile(LEVEL) | histogram | crosstab
+              | share where condition [by columns] [among condition]
+              | difference of kind column by column [between GROUP and GROUP] [where condition]
+    kind      = count | count people | sum | mean | var | std | median | quantile(LEVEL)
+              | quantiles(LEVEL, ...) of | histogram | crosstab | share of | top NUMBER of
               | cov | corr | ridge COLUMN on columns
     condition = condition or condition | condition and condition | not condition | (condition)
               | COLUMN (== | != | < | <= | > | >=) LITERAL | NUMBER < COLUMN < NUMBER
@@ -19,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from collegium.checks import check_is, is_number, nearest, shown
 from collegium.data.date_format import day_number
@@ -38,6 +42,7 @@ from collegium.statistics.conditions import (
     name_text,
 )
 from collegium.statistics.contradictions import refuse_contradiction
+from collegium.statistics.phrasings import nearest_clause
 from collegium.statistics.query import Query, checked, refuse_unknown_kind
 from collegium.statistics.sql import is_sql, refusal_of_sql
 from collegium.statistics.words import END, NUMBER_TOKEN, SIGN, WORD_TOKEN, Token, Words
@@ -137,26 +142,70 @@ def parse_question(text: str, schema: Schema) -> Query:
     with _pointing_at(words, head):
         if head.kind != WORD_TOKEN:
             raise InputError("a question begins with what to compute, such as mean or count")
-        refuse_unknown_kind(head.value)
+        refuse_unknown_kind(head.value, words.text[head.start :])
     kind = head.value.casefold()
+    differs = kind == "difference"
+    if differs:
+        words.taken("of", "in")
+        head = words.take()
+        with _pointing_at(words, head):
+            refuse_unknown_kind(head.value, words.text[head.start :])
+        kind = head.value.casefold()
+    if kind == "count" and words.taken("people"):
+        kind = "people"
     level = _level(words) if kind == "quantile" else None
+    levels = _levels(words) if kind == "quantiles" else ()
+    most = _most(words) if kind == "top" else 0
+    if kind not in ("count", "people"):
+        words.taken("of")
     columns = _columns_of(kind, words, schema)
-    by: tuple[str, ...] = ()
-    where: Where = EVERYBODY
+    allowed = ["by", "where", *(["between"] if differs else [])]
+    of_condition = kind == "share" and not columns
+    asked = _clauses(words, schema, [*allowed, *(["among"] if of_condition else [])], of_condition)
+    apart = tuple(asked["between"]) if differs else None
+    with _pointing_at(words, head):
+        return checked(
+            kind,
+            columns,
+            level,
+            asked["by"],
+            asked["where"],
+            schema,
+            levels=levels,
+            holds=asked["holds"],
+            apart=apart,
+            most=most,
+        )
+
+
+def _clauses(
+    words: Words, schema: Schema, allowed: Sequence[str], of_condition: bool
+) -> dict[str, Any]:
+    """Read what stands behind the columns.
+
+    ``of_condition``: whether 'where' says what a share is of, and 'among' whose rows.
+    """
+    asked: dict[str, Any] = {"by": (), "where": EVERYBODY, "between": (), "holds": None}
     seen: set[str] = set()
     while (clause := words.next).kind != END:
-        word = words.taken("by", "where")
+        word = words.taken(*allowed)
         if word is None:
-            raise words.error("'by' or 'where' is expected here, or the end")
+            meant = nearest_clause(clause.value)
+            hint = f"; did you mean {meant}?" if meant else ""
+            raise words.error(f"'by' or 'where' is expected here, or the end{hint}")
         if word in seen:
             raise words.error(f"there are two {word!r}: join them", clause)
         seen.add(word)
         if word == "by":
-            by = tuple(_names(words, schema))
+            asked["by"] = tuple(_names(words, schema))
+        elif word == "between":
+            first = words.take().value
+            words.expect("and")
+            asked["between"] = (first, words.take().value)
         else:
-            where = _Conditions(words, schema).read()
-    with _pointing_at(words, head):
-        return checked(kind, columns, level, by, where, schema)
+            name = "holds" if of_condition and word == "where" else "where"
+            asked[name] = _Conditions(words, schema).read()
+    return asked
 
 
 def checked_question(
@@ -166,6 +215,7 @@ def checked_question(
     by: Sequence[str] = (),
     where: Where | str | None = EVERYBODY,
     schema: Schema | None = None,
+    **more: Any,
 ) -> Query:
     """Make a question of its parts.
 
@@ -183,6 +233,8 @@ def checked_question(
         Whose rows; default: everybody's.
     schema : Schema
         Public.
+    **more
+        ``levels`` of several quantiles; ``holds``, the condition of a share.
 
     Raises
     ------
@@ -199,7 +251,7 @@ def checked_question(
     check_is("schema", schema, Schema, "read one with Schema.read(path)")
     assert schema is not None
     condition = where if isinstance(where, Where) else parse_where(where, schema)
-    return checked(kind, columns, level, by, condition, schema)
+    return checked(kind, columns, level, by, condition, schema, **more)
 
 
 def _level(words: Words) -> float:
@@ -212,8 +264,29 @@ def _level(words: Words) -> float:
     return float(token.value)
 
 
+def _levels(words: Words) -> tuple[float, ...]:
+    words.expect("(")
+    found = [words.take()]
+    while words.taken(","):
+        found.append(words.take())
+    for token in found:
+        if token.kind != NUMBER_TOKEN:
+            raise words.error(
+                "quantiles need levels first, such as quantiles(0.1, 0.5) of income", token
+            )
+    words.expect(")")
+    return tuple(float(token.value) for token in found)
+
+
+def _most(words: Words) -> int:
+    token = words.take()
+    if token.kind != NUMBER_TOKEN or not token.value.isdigit():
+        raise words.error("top needs a number first, such as top 5 of ward", token)
+    return int(token.value)
+
+
 def _columns_of(kind: str, words: Words, schema: Schema) -> tuple[str, ...]:
-    if words.next.kind == END or words.is_next("by", "where"):
+    if words.next.kind == END or words.is_next("by", "where", "among"):
         return ()
     inside = words.taken("(")
     if inside and words.taken(")"):

@@ -59,19 +59,20 @@ def trade_of(
     is taken to hold for the expected share of the rows, or that of its categories in public, or half of
     them; keys share them out evenly. ``drawn``: part of the price that the draw of a quantile takes.
     """
-    most = schema.rows_per_owner
+    most = 1 if asked.kind == "people" else schema.rows_per_owner
     one = (diameter * most) ** 2 * (2.0 if laplace else 1.0)
     expected = _public_share(asked, schema) if expected is None else expected
     share = 1.0 if asked.where.is_everybody else expected or _SOME
     for name in asked.by:
         share /= len(schema[name].keys)
     if asked.counts:
+        unit = 1 / share if asked.shares_out else float(n)
         for name in asked.columns:
             share /= len(schema[name].keys)
         spread = share * (1 - share) if share < 1 else 0.0
-        if asked.kind == "count" and not asked.by and expected is None:
+        if asked.kind in ("count", "people") and not asked.by and expected is None:
             spread = 0.25  # of a share that nobody knows
-        return Trade(one, spread * most**2, float(n), expected is not None)
+        return Trade(one, spread * most**2, unit, expected is not None)
     if asked.kind == "quantile":
         level = float(asked.level or 0.5)
         largest = max(level, 1 - level)
@@ -79,11 +80,10 @@ def trade_of(
         # the η of about 4φ(0)μ.
         own = 8 * largest**2 / drawn**2 if laplace else math.pi * largest**2 / drawn
         return Trade(own * (diameter * most) ** 2 / share**2, level * (1 - level) / share, 1.0)
-    column = schema[asked.columns[0]]
-    kept = (1 - features.spread) ** (
-        2 if laplace else 1
-    )  # what measures the spread is missing here
-    if asked.kind in ("mean", "sum"):
+    column = asked.about(schema)[0]
+    # What measures the spread, or counts rows, is missing here.
+    kept = ((1 - features.spread) * (1 - features.presence)) ** (2 if laplace else 1)
+    if asked.is_mean or asked.kind == "sum":
         known = None if column.sd is None else (column.sd / column.width) ** 2
         if features.everybody:
             unit = column.width * (n if asked.kind == "sum" else 1)

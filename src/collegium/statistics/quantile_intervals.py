@@ -127,6 +127,7 @@ class Cut:
         confidence: float,
         noise: NoisySum,
         query: int,
+        part: str = "",
     ) -> tuple[Integers, Integers]:
         """Draw noise on the parts' sums, and return the lowest and highest candidate left, (n_cells,) each.
 
@@ -136,7 +137,11 @@ class Cut:
         laplace, at = weighing.laplace, self.cuts
         forward = transform(laplace)
         noisy = noised(
-            self.sensitive_steps @ forward.T, weighing, noise, query, "parts around the value"
+            self.sensitive_steps @ forward.T,
+            weighing,
+            noise,
+            query,
+            f"parts around the value{part}",
         )
         back = np.linalg.inv(forward.astype(np.float64))
         there = np.ones_like(noisy)

@@ -108,11 +108,15 @@ class Ranks:
             total += np.bincount(place, weights=caps, minlength=len(total)).astype(np.int64)
         return cls(total.reshape(n_cells, n), candidates)
 
-    def draw(self, priced: Priced, noise: WordSource, query: int) -> NDArray[np.intp]:
+    def draw(
+        self, priced: Priced, noise: WordSource, query: int, part: str = ""
+    ) -> NDArray[np.intp]:
         """One candidate for each cell."""
         scores, unit = scores_of(self.sensitive_steps, priced.level, priced.step)
         drawn = choose_by_coins if priced.laplace else choose
-        return np.atleast_1d(drawn(scores, unit=unit, noise=noise, query=query, purpose="value"))
+        return np.atleast_1d(
+            drawn(scores, unit=unit, noise=noise, query=query, purpose=f"value{part}")
+        )
 
 
 def scores_of(
@@ -205,9 +209,13 @@ def estimate(
     heard: Heard,
     noise: LocalSum,
     query: int,
+    part: str = "",
 ) -> list[Estimate]:
-    """Draw the quantile of each cell, and its interval; the caller has charged what ``priced`` says."""
-    places = ranks.draw(priced, noise, query)
+    """Draw the quantile of each cell, and its interval; the caller has charged what ``priced`` says.
+
+    ``part``: tells the noise of one question's quantiles apart.
+    """
+    places = ranks.draw(priced, noise, query, part)
     values = ranks.candidates[places]
     lower, upper = np.full_like(values, math.nan), np.full_like(values, math.nan)
     if priced.interval is not None:
@@ -222,6 +230,7 @@ def estimate(
             heard.confidence,
             noise,
             query,
+            part,
         )
         # Without a step of its own a value is rounded to the nearest candidate.
         half = 0.0 if column.grid else column.width / (len(ranks.candidates) - 1) / 2

@@ -266,6 +266,27 @@ class Statistics(Answering):
         """
         return self._about("quantile", (column,), where, how, level)
 
+    def quantiles(
+        self, column: str, levels: Sequence[float], where: str | None = None, **how: Any
+    ) -> Answer:
+        """Several quantiles of a column, which share the price and never fall; as :meth:`quantile`."""
+        return self._about("quantiles", (column,), where, how, levels=tuple(levels))
+
+    def people(self, where: str | None = None, **how: Any) -> Answer:
+        """How many people have at least one row (for which a condition holds); otherwise as :meth:`count`.
+
+        By groups, each person counts in every group where they have a row, so that noise is as much larger as
+        the root of the number of groups (with Laplace noise, as their number).
+        """
+        return self._about("people", (), where, how)
+
+    def share(self, holds: str, among: str | None = None, **how: Any) -> Answer:
+        """For which share of all rows, or of those for which ``among`` holds, a condition holds.
+
+        Otherwise as :meth:`count`. A missing value satisfies no condition.
+        """
+        return self._about("share", (), among, how, holds=parse_where(holds, self.schema))
+
     def median(self, column: str, where: str | None = None, **how: Any) -> Answer:
         """Median of a column: the quantile at ½, and as :meth:`quantile`."""
         return self.quantile(column, 0.5, where, **how)
@@ -316,13 +337,14 @@ class Statistics(Answering):
         if free := self._why_free(one_question):
             return self._plan_of_nothing(one_question, free)
         features = self._features(asked)
-        prices = self._prices(share)
+        prices = self._prices(share / max(1, len(asked.levels)))
         trade = self._trade(asked, features, one_question.expected, one_question.interval)
+        times = math.sqrt(2) if asked.apart else 1.0  # of the difference of two
         sizes = self._table.sizes
         predicted, heard = {}, {}
         for one in RULES:
             weights = trade.weights(one, prices, sizes)
-            predicted[one] = trade.errors(weights, sizes).table
+            predicted[one] = times * trade.errors(weights, sizes).table
             heard[one] = effective_people(weights, sizes)
         event = Composition(tuple(self._events(one_question, share)))
         return Plan(
@@ -394,12 +416,13 @@ class Statistics(Answering):
         where: str | None,
         how: Mapping[str, Any],
         level: float | None = None,
+        **more: Any,
     ) -> Answer:
         how = dict(how)
         by = how.pop("by", ())
         by = (by,) if isinstance(by, str) else tuple(by)
         asked = checked_question(
-            kind, columns, level, by, parse_where(where, self.schema), schema=self.schema
+            kind, columns, level, by, parse_where(where, self.schema), schema=self.schema, **more
         )
         return self._answer(asked, how)
 
@@ -504,7 +527,7 @@ class Statistics(Answering):
 
     def _is_public(self, asked: Query) -> bool:
         """Whether it asks for the number of people, which is public."""
-        return asked.counts_people and self._most_rows == 1
+        return asked.is_public(self._most_rows == 1)
 
 
 class Grouped:
@@ -516,18 +539,21 @@ class Grouped:
     def __getattr__(self, name: str) -> Any:
         if name not in (
             "count",
+            "people",
+            "share",
             "sum",
             "mean",
             "var",
             "std",
             "quantile",
+            "quantiles",
             "median",
             "histogram",
             "crosstab",
         ):
             raise AttributeError(
-                "questions by groups are count, sum, mean, var, std, quantile, median, histogram and "
-                f"crosstab, not {name!r}"
+                "questions by groups are count, people, share, sum, mean, var, std, quantile, quantiles, "
+                f"median, histogram and crosstab, not {name!r}"
             )
 
         def asked(*arguments: Any, **how: Any) -> Answer:

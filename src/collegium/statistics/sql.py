@@ -44,9 +44,9 @@ def refusal_of_sql(text: str, parse: Callable[[str], Any]) -> InputError:
                 f"SQL is not understood; as a question it would be: {asked}; but {error}"
             )
     return InputError(
-        "SQL is not understood; a question is one of count, sum, mean, var, std, median, "
-        "quantile(0.9), histogram, crosstab, cov, corr and ridge with its columns, as in: mean income "
-        "by sex where age >= 40"
+        "SQL is not understood; a question is one of count, count people, share, sum, mean, var, std, "
+        "median, quantile(0.9), histogram, top, crosstab, cov, corr and ridge with its columns, as in: mean "
+        "income by sex where age >= 40"
     )
 
 
@@ -58,6 +58,8 @@ def _same_in_words(text: str) -> str | None:
     if parts is None or call is None or kind is None:
         return None
     column = "" if kind == "count" else call[2]
+    if kind == "count" and "distinct" in call[0].casefold():
+        kind = "count people"
     asked = f"{kind} {column}".strip()
     if parts["by"]:
         asked += f" by {parts['by'].strip()}"

@@ -93,16 +93,18 @@ class InParquet:
         )
         for batch in self._read(read):
             group = self._place[self._codes(batch)]
-            rows = np.ones(len(group), dtype=np.int64)
+            rows, owner = np.ones(len(group), dtype=np.int64), None
             if self._people is not None and not self._one_row_each:
                 found = pc.index_in(_plain(batch.column(self._owner)), value_set=self._people[0])
-                rows = self._people[1][found.to_numpy(zero_copy_only=False)]
+                owner = found.to_numpy(zero_copy_only=False).astype(np.intp)
+                rows = self._people[1][owner]
             inside = group >= 0
             if not inside.all():
                 batch = batch.filter(pa.array(inside))
                 group, rows = group[inside], rows[inside]
+                owner = None if owner is None else owner[inside]
             arrays: dict[str, NDArray[Any]] = self._schema.arrays(batch, list(names))
-            yield Batch(arrays or {"": np.zeros(len(group), np.int8)}, group, rows)
+            yield Batch(arrays or {"": np.zeros(len(group), np.int8)}, group, rows, owner)
         self._refuse_changed()
 
     def _state(self) -> list[tuple[str, int, int]]:

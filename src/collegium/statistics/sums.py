@@ -11,7 +11,7 @@ an owner together have a norm of at most N_g·m, exactly, and noise is exactly r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +32,13 @@ class Batch:
     """Some rows: their columns, and who they are of.
 
     ``group`` (n,): of each row's owner. ``rows`` (n,): how many rows its owner has in the whole table.
+    ``owner`` (n,): number of each row's owner; None: each is another one's.
     """
 
     arrays: Arrays
     group: NDArray[np.intp]
     rows: NDArray[np.int64]
+    owner: NDArray[np.intp] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +116,7 @@ class Sums:
     def __init__(self, features: Features, weighing: Weighing) -> None:
         self.features, self.weighing = features, weighing
         self.sensitive_steps = np.zeros((len(features.keys), features.width), dtype=np.int64)
+        self._sensitive_seen = np.empty(0, dtype=np.int64)
 
     def add(self, batch: Batch, read: tuple[NDArray[np.int64], Floats] | None = None) -> None:
         """Add the rows of a batch."""
@@ -124,6 +127,9 @@ class Sums:
                 "batches"
             )
         cells, values = self.features.read(batch.arrays) if read is None else read
+        if self.features.distinct:  # each person weighs the same in each cell where they have a row
+            cells = self._once(batch, cells)
+            batch = replace(batch, rows=np.ones_like(batch.rows))
         caps = self.weighing.caps(batch, self.features.width)
         inside = cells >= 0
         cells, values, caps = cells[inside], values[inside], caps[inside]
@@ -139,6 +145,19 @@ class Sums:
                 else np.bincount(cells, weights=added, minlength=n)
             )
             self.sensitive_steps[:, j] += total.astype(np.int64)
+
+    def _once(self, batch: Batch, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Take the first row of each person in each cell; all others are in none."""
+        if batch.owner is None:
+            return cells
+        inside = np.flatnonzero(cells >= 0)
+        pairs = batch.owner[inside].astype(np.int64) * len(self.features.keys) + cells[inside]
+        found, first = np.unique(pairs, return_index=True)
+        new = np.isin(found, self._sensitive_seen, assume_unique=True, invert=True)
+        self._sensitive_seen = np.union1d(self._sensitive_seen, found[new])
+        once = np.full_like(cells, -1)
+        once[inside[first[new]]] = cells[inside[first[new]]]
+        return once
 
     def noisy(self, noise: NoisySum, query: int, purpose: str) -> Floats:
         """Draw noise on each coordinate of each cell, and return the sums in units of weight.

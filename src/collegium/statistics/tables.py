@@ -100,6 +100,7 @@ class InMemory:
         self.named = budgets.named
         self._group = place[budgets.owner_group[budgets.record_owner]]
         self._rows = rows[budgets.record_owner].astype(np.int64)
+        self._owner = np.asarray(budgets.record_owner, dtype=np.intp)
         self._known: dict[str, NDArray[Any]] = {}
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
@@ -113,4 +114,4 @@ class InMemory:
         for start in range(0, len(self._group), ROWS):
             part = slice(start, start + ROWS)
             some = {name: values[part] for name, values in arrays.items()}
-            yield Batch(some, self._group[part], self._rows[part])
+            yield Batch(some, self._group[part], self._rows[part], self._owner[part])

@@ -63,8 +63,7 @@ class QueryData:
         return {"calibrated": one in self.calibrated}
 
     def _is_public(self, one: Query) -> bool:
-        every = one.kind == "count" and one.where.is_everybody and not one.by
-        return every and (self.arrangement.unit == ROW or self.schema.rows_per_owner == 1)
+        return one.is_public(self.arrangement.unit == ROW or self.schema.rows_per_owner == 1)
 
 
 def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> QueryData:

@@ -211,7 +211,9 @@ def _figure(number: int, answer: Mapping[str, Any]) -> Figure:
         f"answer{number}",
         _sentence(clean(answer["question"])),
         clean(told),
-        lambda: answer_figure(names, [value for value, _, _ in values], cells),
+        lambda: answer_figure(
+            names, [value for value, _, _ in values], cells, answer.get("unit", "")
+        ),
         (
             f"The lines are {_percent(answer)} intervals; the noise and the unequal weights are in them.",
             *_first_of(answer),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from collegium.report.numbers import display_width, shorten
 from collegium.report.svg import INK, MUTED, RULE, SERIES, plot_style
+from collegium.statistics.answer_words import DATE, SHARE, at_tick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +17,10 @@ _WIDTH = 5.0
 
 
 def answer_figure(
-    names: Sequence[str], values: Sequence[str], cells: Sequence[Mapping[str, Any]]
+    names: Sequence[str],
+    values: Sequence[str],
+    cells: Sequence[Mapping[str, Any]],
+    unit: str = "",
 ) -> Figure:
     """Draw values with error bars, one row for each; a value that nobody can tell has an empty row.
 
@@ -63,8 +67,11 @@ def answer_figure(
         axes.set_yticklabels(labels, parse_math=False, color=INK)
         axes.set_ylim(len(labels) - 0.45, -0.55)
         axes.margins(x=0.06)
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}"))
+        axes.xaxis.set_major_locator(MaxNLocator(5 if unit != DATE else 3))
+        is_named = unit in (SHARE, DATE)
+        axes.xaxis.set_major_formatter(
+            FuncFormatter(lambda at, _: at_tick(at, unit) if is_named else f"{at:,.6g}")
+        )
         axes.grid(axis="x", color=RULE, linewidth=0.6)
         axes.set_axisbelow(True)
         axes.tick_params(axis="y", length=0)
