@@ -119,7 +119,7 @@ def test_sentences_give_each_group_its_own_numbers_rounded_to_the_safe_side():
     lines = made().sentences()
     high = next(line for line in lines if "'high'" in line)
     low = next(line for line in lines if "'low'" in line)
-    assert "540 owner(s)" in high
+    assert "540 people" in high
     assert "granted ε = 1 at δ = 1e-05 and spent ε = 0.9877" in high
     assert "is right at most 74 times in 100" in high
     assert "granted ε = 2.9999 " in low
@@ -222,7 +222,7 @@ def test_printed_it_says_the_most_important_in_a_few_lines():
     assert lines[0] == "Guarantee: worst-case" and "one owner's records replaced" in lines[1]
     assert (
         lines[2]
-        == "Each of the 540 owner(s) of group 'high' granted ε = 1 at δ = 1e-05 and spent ε = 0.9877"
+        == "Each of the 540 people of level 'high' granted ε = 1 at δ = 1e-05 and spent ε = 0.9877"
     )
     assert len(lines) == 5
     assert "NOT PRIVATE" in str(made(noise_is_private=False))

@@ -243,7 +243,7 @@ def test_statements_of_accounts_know_which_curve_is_theirs():
     teachers = statement(
         gaussian_account(), {"a": 5}, budgets, Arrangement(unit=TEACHER), True, Answers.LABELS
     )
-    assert "Each of the 5 teacher(s)" in " ".join(teachers.sentences())
+    assert "Each of the 5 teachers" in " ".join(teachers.sentences())
     assert teachers.to_dict()["groups"][0]["teachers"] == 5
 
 

@@ -198,7 +198,7 @@ def test_a_schema_for_editors_is_written_and_never_over_other_files(collegium, f
 def test_a_study_of_ten_lines_shows_what_was_inferred_and_from_what(init, folder):
     study, said = init(*SAID)
     assert study == {
-        "study": {"name": "Predicting sick"},
+        "study": {"name": "Predicting sick (private.csv)"},
         "data": {
             "private": "private.csv",
             "public": "public.csv",
@@ -216,6 +216,8 @@ def test_a_study_of_ten_lines_shows_what_was_inferred_and_from_what(init, folder
         "privacy.column": "'privacy'; by its name",
         "data.target": "'sick'; private.csv has it and public.csv lacks it",
         "features": "age, work, height",
+        "study.name": "'Predicting sick (private.csv)'; it stands on the report and on people's receipts "
+        "(--title overrules it)",
     }
     assert said.splitlines()[-3:] == [
         f"wrote {folder / 'study.toml'}; next:",
@@ -400,7 +402,7 @@ def test_no_private_value_decides_on_anything(init, folder, form):
 
 
 def test_a_terminal_asks_only_what_nobody_could_infer(collegium, folder, answering):
-    asked = answering("", LEVELS, "no,yes")
+    asked = answering("", LEVELS, "no,yes", "Sick leave of  2026")
     code, _, _ = collegium("init", "--from", "private.csv", "--public", "public.csv")
     study = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
     assert code == 0
@@ -409,7 +411,10 @@ def test_a_terminal_asks_only_what_nobody_could_infer(collegium, folder, answeri
         "? Which epsilon does each privacy level in 'privacy' stand for",
         "? What are the classes? For instance no,yes. If you just press Enter, they are read off the labels "
         "of private.csv, which the guarantee does not cover",
+        "? What is the study called? The title stands on the report and on people's receipts "
+        "[Predicting sick",
     ]
+    assert study["study"]["name"] == "Sick leave of 2026"
     assert study["data"]["owner"] == "person_id" and study["data"]["classes"] == ["no", "yes"]
     assert study["privacy"]["levels"] == {"high": 1.0, "average": 2.0, "low": 3.0}
 
@@ -421,10 +426,11 @@ def test_what_was_said_is_not_asked(init, answering):
 
 
 def test_an_answer_that_means_nothing_is_asked_for_again(collegium, folder, answering):
-    answering("nobody", "none", "high", "high=-1", LEVELS, "")
+    answering("nobody", "none", "high", "high=-1", LEVELS, "", "x" * 101, "")
     code, _, asked = collegium("init", "--from", "private.csv", "--public", "public.csv")
     study = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
-    assert code == 0 and asked.count("error: ") == 3
+    assert code == 0 and asked.count("error: ") == 4
+    assert study["study"]["name"] == "Predicting sick (private.csv)"
     assert "owner" not in study["data"] and "levels" in study["privacy"]
     assert study["data"]["exclude"] == ["person_id"] and "classes" not in study["data"]
 
@@ -442,11 +448,25 @@ def test_no_name_of_a_column_gives_orders_to_a_terminal(collegium, folder, answe
     )
     table.to_csv("p.csv", index=False)
     people(60, 2).to_csv("q.csv", index=False)
-    asked = answering("c\x1b[2J", "none", "no,yes")
+    asked = answering("c\x1b[2J", "none", "no,yes", "")
     _, said, errors = collegium("init", "--from", "p.csv", "--public", "q.csv", "--levels", LEVELS)
-    assert len(asked) == 3 and "[31m" in asked[0]
+    assert len(asked) == 4 and "[31m" in asked[0]
     assert "\x1b[31m" not in said + errors and "\x1b[2J" not in said + errors
     assert all("\n" not in question for question in asked)
+
+
+def test_the_title_that_is_given_stands_on_receipts(init, refused, collegium, folder):
+    study, said = init(*SAID, "--title", "Sick leave, \u202e2026\n")
+    assert study["study"]["name"] == "Sick leave, 2026" and "study.name" not in inferred(said)
+    assert 'name = "Sick leave, 2026"  # stands on the report and on people\'s receipts' in (
+        folder / "study.toml"
+    ).read_text(encoding="utf-8")
+    assert read_config("study.toml").title() == "Sick leave, 2026"
+    files = ("--from", "private.csv", "--public", "public.csv")
+    for title in ("", " \n", "x" * 101):
+        said = refused("a.toml", *files, *SAID, "--title", title)
+        assert "--title: a title has 1 to 100 letters" in said
+    assert "add --from FILE" in refused("a.toml", "--title", "Sick leave")
 
 
 def test_who_ends_the_questions_gets_no_file(collegium, folder, answering):
@@ -504,10 +524,10 @@ def hospital(n, seed, **more):
 def test_of_labelled_public_records_the_last_column_of_classes_is_proposed(init, answering):
     hospital(400, 1, privacy="high").to_csv("stays.csv", index=False)
     hospital(300, 2).to_csv("open.csv", index=False)
-    asked = answering("", "")
+    asked = answering("", "", "")
     study, _ = init("--levels=high=1", private="stays.csv", public="open.csv")
     assert "(readmitted, seen, work)" in asked[0]
-    assert "('patient_nbr', 'encounter_id')" in asked[1] and len(asked) == 2
+    assert "('patient_nbr', 'encounter_id')" in asked[1] and len(asked) == 3
     assert study["data"]["target"] == "readmitted" and study["data"]["owner"] == "patient_nbr"
     assert study["data"]["exclude"] == ["encounter_id"]
 

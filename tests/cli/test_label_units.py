@@ -37,8 +37,8 @@ def test_without_owners_nothing_is_said_of_people(labelled, budgets):
     )
     assert all(sentence in printed for sentence in said["statement"])
     assert "owners" not in said["groups"][0] and said["groups"][0]["teachers"] >= 1
-    assert any("teacher(s) of group" in line for line in said["statement"])
-    assert not any("owner(s) of group" in line for line in said["statement"])
+    assert any("teachers of level" in line for line in said["statement"])
+    assert not any("owners of level" in line for line in said["statement"])
     assert "per teacher's data" in printed and "per teacher's data" in left
     for word in ("people", "person", "somebody", "student"):
         assert word not in printed and word not in left and word not in str(said["statement"]), word

@@ -3,16 +3,20 @@
 import math
 
 import pytest
+from html_checks import check
 
 from collegium import Budget, Ledger, Policy
 from collegium.accounting import Neighbours, pure_to_gdp
 from collegium.accounting.promises import Promise as Promised
+from collegium.accounting.statement import RISK_MEANS
 from collegium.ledger import Cost, Lifetime
 from collegium.ledger.limits import PROMISES
 from collegium.report import in_plain_words as words
+from collegium.report.chances import Chances
 from collegium.report.in_plain_words import Promise, promise
 from collegium.report.policy_page import explain
 from collegium.report.receipt import receipt_of
+from examples import make, render_report
 
 GAUSSIAN, PURE = Cost(0.01), Cost(pure_to_gdp(0.1) ** 2, 0.1)
 IN_MU, IN_PURE = Lifetime(), Lifetime(Promised.PURE)
@@ -108,6 +112,23 @@ def test_a_receipt_in_pure_epsilon_speaks_of_no_delta(pay):
     )
     assert [share for _, _, share in receipt.used] == ["10.0 %"]
     assert "your budget is ε = 1. So far, at most ε = 0.1 was used." in receipt.numbers
+
+
+def test_a_budget_means_the_same_sentence_and_picture_everywhere():
+    """Consent page and receipt speak to a person, statements and reports about one."""
+    of_a_person = RISK_MEANS.format(records_are="a person's records were used", right=56)
+    to_a_person = words.AT_MOST.format(right=56)
+    assert to_a_person.lower() == of_a_person.replace("a person's", "your") + "."
+    privacy = make({"a": Budget(1.0)}).privacy
+    page = check(render_report(make({"a": Budget(1.0)})))
+    said = privacy.risk_in_words(privacy.groups[0])
+    assert any(said in line for line in privacy.sentences())
+    pictured = [one for one in page.all("desc") if one.text.lower() == f"{said}."]
+    assert len(pictured) == 1 and f"{said[0].upper()}{said[1:]}." in page.text
+    marks = [one.attributes.get("class") for one in page.elements if one.tag in ("circle", "rect")]
+    assert [mark for mark in marks if mark] == Chances(
+        privacy.right_of_100(privacy.groups[0])
+    ).kinds
 
 
 def test_a_hundred_decisions_in_marks_and_in_letters():

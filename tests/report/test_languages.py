@@ -91,7 +91,7 @@ def ledger(tmp_path):
 
 
 GOLDEN = {
-    "en": "Somebody who tries to find out whether your records were used is right at most 56 times in "
+    "en": "Anybody who tries to find out whether your records were used is right at most 56 times in "
     "100; by guessing alone, 50 times.",
     "de": "Wer herauszufinden versucht, ob Ihre Daten verwendet wurden, liegt in höchstens 56 von 100 "
     "Fällen richtig; durch bloßes Raten in 50.",

@@ -252,7 +252,7 @@ def test_declared_sizes_are_planned_with_and_published_whoever_is_there(tmp_path
     assert {row["group"]: row["owners"] for row in said["groups"]} == SIZES
     assert "added, removed or replaced" in said["adjacency"]
     words = json.dumps(said["statement"])
-    assert "the 43 owner(s)" in words and "the 40 owner(s)" not in words
+    assert "the 43 people" in words and "the 40 people" not in words
 
 
 def test_streamed_studies_plan_with_declared_sizes_too(tmp_path):

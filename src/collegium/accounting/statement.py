@@ -27,9 +27,7 @@ class Answers(StrEnum):
 
 
 MEANING = {
-    "worst-case": (
-        "holds for any data, and was enforced before every draw: you may publish {published}"
-    ),
+    "worst-case": "holds for any data: you may publish {published}",
     "data-dependent": (
         "a statement about this one data set, computed from its raw votes: the amounts spent are "
         "themselves sensitive and stay in the vault, and the number of labels depends on private data"
@@ -62,12 +60,12 @@ DELTA_MEANS = (
 #: Templates: :meth:`PrivacyStatement.filled` fills in whose records these are.
 #: The one sentence of statements, reports, consent pages and receipts (there of "your records").
 RISK_MEANS = (
-    "somebody who tries to find out whether {records_are} is right at most {right} times in 100; by "
+    "anybody who tries to find out whether {records_are} is right at most {right} times in 100; by "
     "guessing alone, 50 times"
 )
 RIGHT_MEANS = (
-    "Right at most so many times: about somebody who knows everybody else's records and sees everything "
-    "that is released, where both possibilities are equally likely beforehand"
+    "“Right at most” is about an attacker who knows all other records and sees everything that is released, "
+    "when both answers are equally likely beforehand"
 )
 PROMISED_MEANS = 'The promise is the budget. "Spent" is what this run used.'
 ALONE_MEANS = (
@@ -274,7 +272,9 @@ class PrivacyStatement(InNotebooks):
         return "\n".join([*lines, "All that this means: sentences(); as a table: by_group()"])
 
     def _of_group(self, row: GroupSpending) -> str:
-        who = f"Each of the {row.owners} {self.unit}(s) of group {row.group!r}"
+        one, many = ("person", "people") if self.unit == OWNER else (TEACHER, f"{TEACHER}s")
+        whose = f"The one {one}" if row.owners == 1 else f"Each of the {row.owners:,} {many}"
+        who = f"{whose} of level {row.group!r}"
         if row.budget.is_unlimited:
             return f"{who} granted ε = ∞: NO PRIVACY is promised to them"
         granted, paid = self.in_digits(row)

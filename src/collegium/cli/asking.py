@@ -27,12 +27,18 @@ def somebody_is_there() -> bool:
 class Terminal:
     """Asks, and asks again where an answer means nothing."""
 
+    def __init__(self) -> None:
+        self._has_asked = False
+
     def tell(self, sentence: str) -> None:
         """Show what was inferred."""
         out.print(f"• {sentence}", soft_wrap=True)
 
-    def ask(self, question: Question[T]) -> T:
-        """Return the answer."""
+    def ask(self, question: Question[T]) -> T | None:
+        """Return the answer; None to what is asked beside other questions only, where there were none."""
+        if question.is_extra and not self._has_asked:
+            return None
+        self._has_asked = True
         proposal = question.proposal
         text = f"? {question.text}" + f" [{proposal}]" * bool(proposal)
         shown = " ".join(harmless(text).split())

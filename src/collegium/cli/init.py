@@ -62,6 +62,15 @@ def init(
             "--privacy-file", "CSV with one level per private record, where no column holds them."
         ),
     ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option(
+            "--title",
+            help="What the study is called, on the report and on people's receipts. Default: what is "
+            "predicted, and from which file.",
+            metavar="TEXT",
+        ),
+    ] = None,
     target: Annotated[str | None, _column("--target", "Column to predict.")] = None,
     owner: Annotated[
         str | None,
@@ -124,6 +133,7 @@ def init(
     from collegium.study.first_steps.prompts import Answers
 
     given = Answers(
+        title=title,
         target=target,
         owner=owner,
         column=privacy,

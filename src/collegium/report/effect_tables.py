@@ -15,7 +15,10 @@ def influence_table(effects: Effects, shown: Collection[str], model: str, influe
     ``model``: what the published model is called. ``influence``: what its share is of.
     """
     judged = any(row.student_accuracy is not None for row in effects.groups)
-    caption = f"Influence: {influence}, and per person relative to equal budgets (1). "
+    caption = (
+        f"Share of the influence: {influence}. Influence of one person: compared with equal budgets, where "
+        "it is 1. "
+    )
     caption += (
         f"The {model} on public test records of people of each level, with 95 % intervals."
         if judged

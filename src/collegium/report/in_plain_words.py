@@ -28,7 +28,7 @@ NOTHING_YET = message(
     "No release has used your records so far, so nobody can do better than guess."
 )
 AT_MOST = message(
-    "Somebody who tries to find out whether your records were used is right at most {right} times in 100; "
+    "Anybody who tries to find out whether your records were used is right at most {right} times in 100; "
     "by guessing alone, 50 times."
 )
 LARGEST = message(

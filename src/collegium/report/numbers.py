@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 
 from collegium.accounting.statement import budget_and_cost, budget_in_digits, cost_in_digits
@@ -112,12 +113,14 @@ def interval(rate: float, n: int) -> tuple[float, float]:
 def clean(text: str) -> str:
     """Take out what cannot be shown or reorders the text around it (control and direction marks).
 
+    Spaces that no line may break at stay what they are.
+
     Examples
     --------
     >>> clean("high\\n\\u202eprivacy")
     'high privacy'
     """
-    return " ".join(harmless(text).split())
+    return re.sub(r"[^\S\xa0\u202f]+", " ", harmless(text)).strip()
 
 
 def shorten(text: str, width: int) -> str:

@@ -37,7 +37,7 @@ def quality_headlines(quality: Quality | None, model: str = "student") -> list[H
     always = Headline(
         f"Always answering “{quality.majority}”",
         share(quality.majority_share),
-        f"{where}: what a {model} must be better than"
+        f"{where}: a useful {model} must beat this"
         if known and quality.goal == ACCURACY
         else f"{where}: the most frequent one",
     )
@@ -104,8 +104,8 @@ def _measures(quality: Quality, model: str) -> dict[str, Headline]:
     if quality.chance < 1:
         told["Balanced accuracy"] = (
             share(quality.balanced_accuracy),
-            f"mean over the classes of the share of their records that the {model} gets right; guessing "
-            f"gives {share(quality.chance)}",
+            f"the {model}'s accuracy if each class counted alike, however frequent it is; guessing gives "
+            f"{share(quality.chance)}",
         )
     if quality.auc is not None:
         told["ROC AUC"] = (f"{quality.auc:.3f}", words.AUC)

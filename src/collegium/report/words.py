@@ -32,13 +32,12 @@ RISK_FROM = {
 GAUSSIAN_EPSILON = "ε then solves δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (Dong, Roth & Su 2022)."
 
 AUC = (
-    "how often a record of a class gets a higher probability of it than one of another class, mean over the "
-    "classes; guessing gives 0.5"
+    "how often a record of a class gets a higher probability of it than a record of another class; guessing "
+    "gives 0.5"
 )
 
 CALIBRATION = (
-    "how far, on average, the probability that the {} gives its answer is from how often such answers "
-    "are right; 0 is best"
+    "how far the {}'s probabilities are, on average, from how often it is right; 0 is best"
 )
 
 KEPT_IN_VAULT = (
@@ -67,9 +66,8 @@ def not_covered(chosen: str, outside: str, learns: str) -> tuple[tuple[str, str]
         ),
         (
             "Choices made by looking at private data.",
-            f"{chosen} must come from public data, simulation or experience. Whatever was tuned on the "
-            "private records would have to be charged to the same budgets, and this account does not contain "
-            "it.",
+            f"{chosen} must come from public data, simulation or experience. Tuning on the private records "
+            "would cost budget, too, and is not in this account.",
         ),
         (
             "Side channels.",

@@ -60,9 +60,7 @@ class ModelUse:
                 f'records = collegium.read_records("{file}", "RELEASE")\nstudent.predict(records)',
                 "python",
             ),
-            Paragraph(
-                "Loading runs no code from the file, and takes nothing but known types out of it."
-            ),
+            Paragraph("Loading runs no code from the file, and reads known types only."),
         ]
 
     def _inputs(self) -> list[Block]:
@@ -71,7 +69,7 @@ class ModelUse:
             kind = self.inputs["kind"]
             return [Paragraph(f"A record is an array of {kind} of shape {shape}.")]
         columns = (Column("Column", is_number=False), Column("Holds", is_number=False))
-        caption = "What a record has."
+        caption = "The columns of a record."
         return [Table(columns, [tuple(row) for row in self.inputs["columns"]], caption)]
 
     def _listed(self) -> str:
@@ -155,12 +153,12 @@ class ModelReport:
             Paragraph(f"About the {model}: {clean(note)}.", "note") for note in self.student_notes
         ]
 
-    def limits(self, knows: str) -> list[Text]:
-        """Say where the model ends; ``knows``: what it was made of."""
+    def limits(self, learnt: str) -> list[Text]:
+        """Say where the model ends; ``learnt``: from what."""
         return [
-            f"It knows {knows}: classes that few people have may never be named.",
-            "If it was measured at all, then on the public records of one study. Nobody knows how good it is "
-            "for other people, places or times.",
+            f"It was learnt {learnt}, so it may never name a class that few people have.",
+            "It was measured on the public records of one study, if at all. How good it is for other people, "
+            "places or times is unknown.",
         ]
 
     def effects_section(self, model: str, influence: str, classes: Sequence[Block] = ()) -> Section:
@@ -171,8 +169,8 @@ class ModelReport:
         shown = {row.group for row in self.privacy.shown}
         blocks: list[Block] = [
             Paragraph(
-                "People with larger budgets have more influence. Where budgets go together with the data, "
-                f"that can bend the {model} towards some classes or levels. "
+                "People with larger budgets have more influence. If people of one kind chose larger budgets "
+                f"than others, the {model} leans towards them. "
                 + spread_sentence(self.effects, model)
             ),
             influence_table(self.effects, shown, model, influence),

@@ -39,7 +39,11 @@ PREPROCESSINGS = (
 class Study(Settings):
     """What this is."""
 
-    name: str = setting("study", "Title of the report. Left out: what is predicted, and from what.")
+    name: str = setting(
+        "study",
+        "Title of the report, and of what used their records on people's receipts. Left out: what is "
+        "predicted, and from what.",
+    )
     seed: int = setting(
         0,
         "Public randomness: splits, assignment of owners to teachers, training, order of the queries. "

@@ -11,6 +11,7 @@ from collegium.study.first_steps.levels import ask_levels
 from collegium.study.first_steps.look import PRIVATE, PUBLIC
 from collegium.study.first_steps.prompts import NOBODY, Draft, Question
 from collegium.study.first_steps.short_study import ShortStudy
+from collegium.study.first_steps.title import ask_title
 
 
 def study_of_arrays(draft: Draft) -> ShortStudy:
@@ -41,7 +42,7 @@ def study_of_arrays(draft: Draft) -> ShortStudy:
         if role in labels:
             data[f"{role}_labels"] = draft.relative(labels[role])
     privacy = {"file": draft.relative(levels_file), **levels, "delta": given.delta}
-    return ShortStudy(f"Study of {private}", {**data, **classes}, privacy, remarks)
+    return ShortStudy(ask_title(draft, None), {**data, **classes}, privacy, remarks)
 
 
 def _labels(draft: Draft) -> dict[str, Path]:

@@ -32,6 +32,7 @@ class Answers:
     delta: float = DEFAULT_DELTA
     classes: str | None = None
     exclude: tuple[str, ...] = ()
+    title: str | None = None
 
 
 T = TypeVar("T")
@@ -46,6 +47,8 @@ class Question(Generic[T]):
     ``read``: what an answer means; raises InputError where it means nothing.
     ``proposal``: the answer that pressing Enter gives.
     ``is_needed``: whether there can be no study without an answer.
+    ``is_extra``: whether it is asked only of somebody who was asked something else: a command that says
+        everything runs without a question.
     """
 
     text: str
@@ -53,6 +56,7 @@ class Question(Generic[T]):
     read: Callable[[str], T]
     proposal: str | None = None
     is_needed: bool = True
+    is_extra: bool = False
 
 
 class Prompts(Protocol):

@@ -11,6 +11,7 @@ from collegium.study.config import config_from
 from collegium.toml_files import toml_text
 
 _MEANINGS = {
+    "study.name": "stands on the report and on people's receipts",
     "data.public": "the same features of others, whom nothing protects",
     "data.target": "what is predicted",
     "data.owner": "whose record it is: one budget for all records of a person",
@@ -53,7 +54,7 @@ class ShortStudy:
                 "# A Collegium study: `collegium plan` shows what it would cost, `collegium run` runs it.",
                 "# What is not said here is chosen. An example of every key: `collegium init --all-keys`.",
                 "[study]",
-                f"name = {toml_text(self.title)}",
+                *self._lines("study", {"name": self.title}),
                 "",
                 "[data]",
                 *self._lines("data", self.data),

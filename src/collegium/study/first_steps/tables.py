@@ -17,6 +17,7 @@ from collegium.study.first_steps.levels import ask_levels
 from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST
 from collegium.study.first_steps.prompts import NOBODY, Draft, Question
 from collegium.study.first_steps.short_study import ShortStudy
+from collegium.study.first_steps.title import ask_title
 
 _SHOWN = 8  # columns in a question
 
@@ -48,8 +49,8 @@ def study_of_tables(draft: Draft) -> ShortStudy:
         **levels,
         "delta": draft.given.delta,
     }
-    title = f"Predicting {target}" if target else f"Study of {files.private.name}"
     goal = propose_goal(draft, _public_labels(draft, target))
+    title = ask_title(draft, target)
     return ShortStudy(title, _said(data), _said(privacy), remarks, goal)
 
 

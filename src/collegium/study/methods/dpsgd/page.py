@@ -190,11 +190,11 @@ def dpsgd_page(data: DPSGDReport) -> Page:
             *threshold_tables(data.quality),
             *data.notes(model),
         ],
-        result_limits=data.limits("what the noisy steps left of the records"),
+        result_limits=data.limits("in noisy steps"),
         sections=[
             data.effects_section(
                 model,
-                "largest share of what a step sums up",
+                "how much of a step's sum can come from the level, at most",
                 [Folded("Class by class", [class_table(data.effects, model)])] if judged else [],
             ),
             _mechanism(data),

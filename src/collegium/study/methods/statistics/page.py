@@ -39,7 +39,7 @@ _NOT_COVERED = not_covered(
 LIMITS = (
     "Values beyond the public bounds count as the nearest bound; missing values and unknown categories are "
     "in no group. Nobody is told whether that happened to anybody.",
-    "Where budgets go together with the data, answers lean towards those who weigh more, unless everybody "
+    "If people of one kind chose larger budgets than others, answers lean towards them, unless everybody "
     "counts equally.",
     "The questions were chosen before a row was read. An answer with fresh noise would be another release, "
     "at its own price.",
@@ -215,7 +215,7 @@ def _figure(number: int, answer: Mapping[str, Any]) -> Figure:
             names, [value for value, _, _ in values], cells, answer.get("unit", "")
         ),
         (
-            f"The lines are {_percent(answer)} intervals; the noise and the unequal weights are in them.",
+            f"Lines: {_percent(answer)} intervals. They allow for the noise and the unequal weights.",
             *_first_of(answer),
         ),
         _table(answer),
@@ -250,9 +250,9 @@ def _effects(data: StatisticsReport) -> Section:
     more = len(data.privacy.groups) - len(paid_groups)
     blocks: list[Block] = [
         Paragraph(
-            "People with larger budgets may weigh more; the noise is the same for all. Where budgets go "
-            "together with the data, answers lean towards those who weigh more: a note says so where a "
-            "public fact shows it."
+            "People with larger budgets may weigh more; the noise is the same for all. If people of one kind "
+            "chose larger budgets than others, answers lean towards them. A note says so where public facts "
+            "show it."
         ),
         _represented(data),
     ]
@@ -286,8 +286,8 @@ def _represented(data: StatisticsReport) -> Table:
         Column("Weight of one person"),
     )
     caption = (
-        "Weight: share of all weight in the answers; of one person: that share per person, relative to equal "
-        "weights (1)."
+        "Weight: how much of an answer comes from the level. Weight of one person: compared with equal "
+        "weights, where it is 1."
     )
     in_answers: dict[str, list[Mapping[str, Any]]] = {}
     for answer in data.answers:

@@ -159,9 +159,7 @@ def votes_page(data: VotesReport) -> Page:
             *threshold_tables(data.quality),
             *data.notes("student"),
         ],
-        result_limits=data.limits(
-            "what the released labels say, with the noise that protects people in them"
-        ),
+        result_limits=data.limits("from noisy labels"),
         sections=[_effects(data), _mechanism(data)],
         leaves=f"In the release: the released {data.answers['leave']} for public records; the student, "
         "trained on these labels and public records only; the privacy statement, the card and the page. The "
@@ -267,7 +265,7 @@ def _effects(data: VotesReport) -> Section:
     ]
     if right := labels_right(data.effects):
         columns.append((data.answers["right"], right))
-    influence = "share of all vote weight that depends on the level's records"
+    influence = "how much of all vote weight depends on the level's records"
     return data.effects_section(
         "student", influence, _classes(data, class_table(data.effects, "student", columns))
     )

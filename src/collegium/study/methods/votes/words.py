@@ -128,8 +128,8 @@ ANSWERS = (
         "right": "Labels right",
         "figure": "labels released, by class",
         "caption": "Labels are noisy: they can be wrong.",
-        "note": "of the released labels, beside public truth: what the student learnt from, on other records "
-        "than those on which it is judged",
+        "note": "of the released labels that can be checked; the student learnt from them, and is judged on "
+        "other records",
     },
     {
         "released": "Histograms released",
