@@ -73,7 +73,7 @@ def test_what_cannot_be_converted_is_refused_in_one_line(tmp_path, monkeypatch, 
     table["d"] = np.where(table["d"] > 0, "x", "y")
     model = make_pipeline(OrdinalEncoder(), GaussianNB()).fit(table, y)
     code, said = converted(tmp_path, model, table, monkeypatch, capsys)
-    assert code == 2 and "columns of text are read by a model that is not known" in said
+    assert code == 2 and "are read by a model that is not known to the converter" in said
     assert not (tmp_path / "student.onnx").exists()
 
 

@@ -16,7 +16,7 @@ from collegium.errors import InputError
 
 Floats = NDArray[np.float64]
 _BLOCK_CELLS = 2**24  # distances in memory at once
-_LOCAL = 7  # the neighbour whose distance is the local scale (Zelnik-Manor & Perona 2005)
+LOCAL = 7  # the neighbour whose distance is the local scale (Zelnik-Manor & Perona 2005)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def _centred(points: NDArray[Any], centre: Floats) -> NDArray[np.float32]:
 
 def local_scales(neighbours: NearestRecords) -> Floats:
     """Distance of each record to its seventh neighbour (its last, if there are fewer), shape (n,)."""
-    place = min(_LOCAL, neighbours.rows.shape[1]) - 1
+    place = min(LOCAL, neighbours.rows.shape[1]) - 1
     scales = np.sqrt(neighbours.squared[:, place])
     positive = scales[scales > 0]
     # Among duplicates the local scale vanishes; the smallest that does not stands in.

@@ -19,7 +19,7 @@ from collegium.errors import InputError
 Floats = NDArray[np.float64]
 _STEPS, _TOLERANCE = 50, 1e-8
 _LONGEST = 4.0  # step, in log-probability
-_LEAST = 1e-9  # a probability below this comes from rounding
+LEAST = 1e-9  # a probability below this comes from rounding
 
 
 def share_offsets(probabilities: Floats, shares: Floats) -> Floats:
@@ -46,7 +46,7 @@ def share_offsets(probabilities: Floats, shares: Floats) -> Floats:
     >>> shifted.mean(axis=0).round(6)
     array([0.8, 0.2])
     """
-    logs = np.log(np.maximum(probabilities, _LEAST))
+    logs = np.log(np.maximum(probabilities, LEAST))
     offsets = np.zeros(len(shares))
 
     def value(b: Floats) -> float:
@@ -61,7 +61,7 @@ def share_offsets(probabilities: Floats, shares: Floats) -> Floats:
         # F does not change along 1: the pseudo-inverse leaves that direction alone.
         step = np.linalg.pinv(hessian, rcond=1e-12, hermitian=True) @ gradient
         # Where beliefs are all but certain F is almost flat, and Newton's step far too long.
-        step *= min(1.0, _LONGEST / max(float(np.abs(step).max()), _LEAST))
+        step *= min(1.0, _LONGEST / max(float(np.abs(step).max()), LEAST))
         start, length = value(offsets), 1.0
         while value(offsets - length * step) > start and length > 1e-8:
             length /= 2
@@ -88,7 +88,7 @@ class ShareMatched(FittedStudent):
     def predict_proba(self, X: Any) -> Floats:
         """Believe in each class, corrected; shape (n_records, n_classes)."""
         believed = np.asarray(self.student.predict_proba(X), dtype=np.float64)
-        return np.asarray(softmax(np.log(np.maximum(believed, _LEAST)) + self.offsets, axis=1))
+        return np.asarray(softmax(np.log(np.maximum(believed, LEAST)) + self.offsets, axis=1))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most likely class, corrected; shape (n_records,)."""

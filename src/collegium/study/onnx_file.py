@@ -18,10 +18,10 @@ from sklearn.pipeline import Pipeline
 from collegium.distillation.goal import BalancedAnswers
 from collegium.errors import InputError
 from collegium.models.preprocessing.columns import MISSING, numbers_of, texts_of
-from collegium.study.onnx_graph import OPSETS, Graph, is_written, written
+from collegium.study.onnx_graph import DOUBLE, INT64, IR_VERSION, OPSETS, STRING, Graph
+from collegium.study.onnx_students import knows, write_student
+from collegium.study.onnx_views import is_written, written
 from collegium.study.student_file import StoredStudent
-
-_FLOAT, _STRING, _DOUBLE = 1, 8, 11  # as ONNX numbers its types
 
 
 def onnx_bytes(stored: StoredStudent, records: Any) -> tuple[bytes, int]:
@@ -42,18 +42,13 @@ def onnx_bytes(stored: StoredStudent, records: Any) -> tuple[bytes, int]:
         raise InputError(
             "ONNX files need three packages more: pip install 'collegium[onnx]'"
         ) from None
-    if np.ndim(records) != 2:
-        raise InputError(
-            "the student takes more than a row of cells for a record, and only such rows are converted: use "
-            "`collegium predict`"
-        )
     right = np.asarray(stored.student.predict(records))
     found, reason = [], ""
     for type_name, dtype in (("FloatTensorType", np.float32), ("DoubleTensorType", np.float64)):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                content = _converted(stored, np.shape(records)[1], type_name)
+                content = _converted(stored, np.shape(records)[1:], type_name)
                 answers = _asked(content, _fed(stored.inputs, records, dtype))
         except Exception as error:  # of a converter that knows this model or not
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -68,25 +63,26 @@ def onnx_bytes(stored: StoredStudent, records: Any) -> tuple[bytes, int]:
     return content, differing
 
 
-def _converted(stored: StoredStudent, n_features: int, type_name: str) -> bytes:
+def _converted(stored: StoredStudent, shape: tuple[int, ...], type_name: str) -> bytes:
+    """Write the file. ``shape``: of a record; ``type_name``: in which scikit-learn's models compute."""
     from onnx.helper import set_model_props
 
     steps, last = _steps(stored.student)
     begins = list(takewhile(is_written, steps))
     student, balanced = _apart(last)
-    rest: Any = Pipeline(
-        [(str(i), step) for i, step in enumerate([*steps[len(begins) :], student])]
-    )
-    rest = student if len(rest.steps) == 1 else rest
-    if not begins and _is_by_column(stored.inputs):
-        raise InputError(
-            "its columns of text are read by a model that is not known to the converter"
-        )
-    model = _of_scikit_learn(rest, n_features if not begins else None, type_name)
-    if balanced is not None:
-        _answer_balanced(model, balanced)
-    if begins:
-        model = _behind(begins, model, stored.inputs, n_features)
+    if len(begins) == len(steps) and knows(student):
+        model = _of_our_own(begins, last, stored.inputs, shape)
+    else:
+        if not begins and (_is_by_column(stored.inputs) or len(shape) > 1):
+            raise InputError("its records are read by a model that is not known to the converter")
+        parts = [*steps[len(begins) :], student]
+        rest: Any = Pipeline([(str(place), step) for place, step in enumerate(parts)])
+        rest = student if len(parts) == 1 else rest
+        model = _of_scikit_learn(rest, None if begins else shape[0], type_name)
+        if balanced is not None:
+            _answer_balanced(model, balanced)
+        if begins:
+            model = _behind(begins, model, stored.inputs, shape)
     set_model_props(model, {"inputs": json.dumps(stored.inputs)})
     content: bytes = model.SerializeToString(deterministic=True)
     return content
@@ -118,60 +114,95 @@ def _of_scikit_learn(student: Any, n_features: int | None, type_name: str) -> An
     )
 
 
-def _behind(begins: list[Any], model: Any, inputs: dict[str, Any], n_features: int) -> Any:
-    """Put a converted model behind what its records go through first."""
-    from onnx import checker, compose, helper
+def _begun(
+    begins: list[Any], inputs: dict[str, Any], shape: tuple[int, ...]
+) -> tuple[Graph, list[Any], str]:
+    """Write down what records go through first: the graph, what it takes, and what comes out."""
+    from onnx import helper
 
-    names = [name for name, _ in inputs.get("columns", [])]
-    kinds = dict(inputs.get("columns", []))
-    takes = []
-    seen = "records"
-    graph = Graph()
+    graph, seen = Graph(), "records"
+    columns = dict(inputs.get("columns", []))
     if _is_by_column(inputs):
-        graph.columns = {name: name for name in names}
-        takes = [
-            helper.make_tensor_value_info(name, _type_of(kinds[name]), [None, 1]) for name in names
-        ]
+        graph.columns = {name: name for name in columns}
+        kinds = {name: STRING if kind == "text" else DOUBLE for name, kind in columns.items()}
+        takes = [helper.make_tensor_value_info(*one, [None, 1]) for one in kinds.items()]
     else:
-        takes = [helper.make_tensor_value_info(seen, _DOUBLE, [None, n_features])]
+        takes = [helper.make_tensor_value_info(seen, DOUBLE, [None, *shape])]
         graph.columns = {
             name: graph.add("Gather", seen, graph.constant([place], np.int64), axis=1)
-            for place, name in enumerate(names)
+            for place, name in enumerate(columns)
         }
     for step in begins:
         seen = written(graph, step, seen)
+    return graph, takes, seen
+
+
+def _of_our_own(
+    begins: list[Any], student: Any, inputs: dict[str, Any], shape: tuple[int, ...]
+) -> Any:
+    """Convert a student of the package, with what its records go through first."""
+    from onnx import checker, helper
+
+    graph, takes, seen = _begun(begins, inputs, shape)
+    answered, believed = write_student(graph, student, seen)
+    is_number = np.asarray(student.classes_).dtype.kind in "biu"
+    gives = {"label": INT64 if is_number else STRING, "probabilities": DOUBLE}
+    outputs = []
+    for (name, kind), made in zip(gives.items(), (answered, believed), strict=True):
+        free = _free(name, inputs)
+        graph.nodes.append(helper.make_node("Identity", [made], [free]))
+        size = [None] if name == "label" else [None, len(student.classes_)]
+        outputs.append(helper.make_tensor_value_info(free, kind, size))
+    model = _model(graph, takes, outputs)
+    checker.check_model(model)
+    return model
+
+
+def _behind(begins: list[Any], model: Any, inputs: dict[str, Any], shape: tuple[int, ...]) -> Any:
+    """Put a converted model behind what its records go through first."""
+    from onnx import checker, compose, helper
+
+    graph, takes, seen = _begun(begins, inputs, shape)
     taken = model.graph.input[0]
-    is_double = taken.type.tensor_type.elem_type == _DOUBLE
-    gives = graph.cast(seen, _DOUBLE if is_double else _FLOAT)
-    made = helper.make_tensor_value_info(gives, _DOUBLE if is_double else _FLOAT, [None, None])
-    first = helper.make_model(
-        helper.make_graph(graph.nodes, "records", takes, [made], graph.constants),
-        opset_imports=[helper.make_opsetid(*one) for one in OPSETS.items()],
-        ir_version=model.ir_version,
-    )
-    outputs = [(one.name, one.type) for one in model.graph.output]
+    kind = taken.type.tensor_type.elem_type
+    gives = graph.cast(seen, kind)
+    first = _model(graph, takes, [helper.make_tensor_value_info(gives, kind, [None, None])])
+    first.ir_version = model.ir_version
     # It declares the least versions that it needs, of operators that were made for these.
     del model.opset_import[:]
     model.opset_import.extend(first.opset_import)
+    outputs = [(one.name, one.type) for one in model.graph.output]
     both = compose.merge_models(
         first, compose.add_prefix(model, "student/"), io_map=[(gives, f"student/{taken.name}")]
     )
     del both.graph.output[:]
-    for name, kind in outputs:
-        free = name if name not in names else f"{name} of the student"
+    for name, its in outputs:
+        free = _free(name, inputs)
         both.graph.node.append(helper.make_node("Identity", [f"student/{name}"], [free]))
-        both.graph.output.append(helper.make_value_info(free, kind))
+        both.graph.output.append(helper.make_value_info(free, its))
     checker.check_model(both)
     return both
+
+
+def _model(graph: Graph, takes: list[Any], gives: list[Any]) -> Any:
+    from onnx import helper
+
+    return helper.make_model(
+        helper.make_graph(graph.nodes, "records", takes, gives, graph.constants),
+        opset_imports=[helper.make_opsetid(*one) for one in OPSETS.items()],
+        ir_version=IR_VERSION,
+    )
+
+
+def _free(name: str, inputs: dict[str, Any]) -> str:
+    """Name an output: another name than that of a column."""
+    taken = {column for column, _ in inputs.get("columns", [])}
+    return f"{name} of the student" if name in taken else name
 
 
 def _is_by_column(inputs: dict[str, Any]) -> bool:
     """Tell whether each column is an input of its own: where not all are numbers."""
     return any(kind != "numbers" for _, kind in inputs.get("columns", []))
-
-
-def _type_of(kind: str) -> int:
-    return _STRING if kind == "text" else _DOUBLE
 
 
 def _fed(inputs: dict[str, Any], records: Any, dtype: Any) -> dict[str, NDArray[Any]]:

@@ -1,31 +1,21 @@
-"""What public preprocessing does to a record, as a graph of ONNX: numbers as they come, text as text.
-
-Each function writes down the arithmetic of one transformer, in the precision in which that computes, from
-what it learnt of public records. A missing number is NaN; missing text is empty, as in a CSV file.
-"""
+"""A graph of ONNX, written node after node: what its operators are called, and their types."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
-
-from collegium.data.datasets.table_files import MISSING_CELLS
-from collegium.errors import InputError
-from collegium.models.features.principal import PublicComponents
-from collegium.models.preprocessing import BinnedTable, PrincipalTable, TabularEncoder
-from collegium.models.preprocessing.columns import MISSING
-from collegium.models.preprocessing.principal_table import FARTHEST
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
-_FLOAT, _DOUBLE, _INT64 = 1, 11, 7  # as ONNX numbers its types
-_MOST_OF_FLOATS = float(np.finfo(np.float32).max)
+IR_VERSION = 8
+"""Of the format: that of these operators."""
+FLOAT, INT64, STRING, DOUBLE = 1, 7, 8, 11
+"""Types, as ONNX numbers them."""
+_MOST_OFFLOATS = float(np.finfo(np.float32).max)
 
 
 @dataclass
@@ -54,7 +44,7 @@ class Graph:
         from onnx import numpy_helper
 
         name = f"collegium/{next(self._numbers)}"
-        array = np.ascontiguousarray(np.asarray(values, dtype=dtype))
+        array = np.asarray(values, dtype=dtype, order="C")
         self.constants.append(numpy_helper.from_array(array, name))
         return name
 
@@ -66,156 +56,53 @@ class Graph:
         """Put columns side by side."""
         return names[0] if len(names) == 1 else self.add("Concat", *names, axis=1)
 
+    def reshaped(self, name: str, *shape: int) -> str:
+        """Give something another shape; -1 where that follows."""
+        return self.add("Reshape", name, self.constant(shape, np.int64))
+
     def product(self, rows: str, matrix: NDArray[Any]) -> str:
         """Multiply rows, in double precision."""
         return self.add("MatMul", rows, self.constant(matrix))
 
+    def names(self, classes: NDArray[Any]) -> str:
+        """Write the names of classes: text as text, numbers as whole numbers."""
+        if np.asarray(classes).dtype.kind in "biu":
+            return self.constant(classes, np.int64)
+        return self.constant([str(one) for one in classes], object)
 
-def written(graph: Graph, transformer: Any, records: str) -> str:
-    """Write down what a transformer does; ``records``: what it sees, where that is no table.
+    def scaled(self, name: str, factor: float) -> str:
+        """Multiply with a number, in double precision."""
+        return self.add("Mul", name, self.constant(factor))
 
-    Raises InputError if nobody wrote down how it works.
-    """
-    writer = _WRITERS.get(type(transformer))
-    if writer is None:
-        raise InputError(f"{type(transformer).__name__} is not known to the converter")
-    return writer(graph, transformer, records)
+    def softmax(self, name: str) -> str:
+        """Make probabilities of rows of scores."""
+        return self.add("Softmax", name, axis=1)
 
+    def sums(self, name: str) -> str:
+        """Add up each row."""
+        return self.add("ReduceSum", name, self.constant([1], np.int64), keepdims=1)
 
-def is_written(transformer: Any) -> bool:
-    """Tell whether it can be written down here."""
-    return type(transformer) in _WRITERS
+    def unit_rows(self, rows: str) -> str:
+        """Divide rows by their lengths, but for those of length 0; in single precision."""
+        wide = self.cast(rows, DOUBLE)
+        squares = self.sums(self.add("Mul", wide, wide))
+        is_zero = self.add("Equal", squares, self.constant(0.0))
+        length = self.add("Where", is_zero, self.constant(1.0), self.add("Sqrt", squares))
+        return self.cast(self.add("Div", wide, length), FLOAT)
 
+    def squared_distances(self, points: str, others: NDArray[Any]) -> str:
+        """Square the distances of points to others that were learnt, in double precision."""
+        wide = np.asarray(others, dtype=np.float64)
+        own = self.sums(self.add("Mul", points, points))
+        squares = self.add("Add", own, self.constant((wide**2).sum(axis=1)[None]))
+        both = self.add("Sub", squares, self.product(points, 2 * wide.T))
+        return self.add("Max", both, self.constant(0.0))
 
-def _encoded(graph: Graph, encoder: TabularEncoder, records: str) -> str:
-    parts = []
-    for place, name in enumerate(encoder.numeric_columns_):
-        number = graph.columns[name]
-        median = graph.constant([[encoder.medians_[name]]])
-        number = graph.add("Where", graph.add("IsNaN", number), median, number)
-        parts.append(_scaled(graph, number, encoder._number_scaler, place))
-    for place, name in enumerate(encoder.categorical_columns_):
-        known = encoder.categories_[name]
-        code = _code(graph, graph.columns[name], known)
-        if encoder.categorical == "onehot":
-            code = graph.add("Equal", code, graph.constant([range(len(known))], np.int64))
-            parts.append(graph.cast(code, _FLOAT))
-        else:
-            code = graph.cast(code, _DOUBLE)
-            parts.append(_scaled(graph, code, encoder._code_scaler, place))
-    return graph.joined(parts)
+    def smallest(self, table: str, k: int) -> tuple[str, str]:
+        """Find the k smallest of each row, and where they stand."""
+        from onnx import helper
 
-
-def _code(graph: Graph, words: str, known: Sequence[str]) -> str:
-    """Number a category; -1: public records do not show it."""
-    codes = {name: place for place, name in enumerate(known)}
-    codes = {**dict.fromkeys(MISSING_CELLS, codes[MISSING]), **codes}
-    return graph.add(
-        "LabelEncoder",
-        words,
-        domain="ai.onnx.ml",
-        keys_strings=list(codes),
-        values_int64s=list(codes.values()),
-        default_int64=-1,
-    )
-
-
-def _scaled(graph: Graph, number: str, scaler: Any, place: int) -> str:
-    """Scale a column as scikit-learn's scaler does; in single precision from then on."""
-    if isinstance(scaler, MinMaxScaler):
-        number = graph.add("Mul", number, graph.constant([[scaler.scale_[place]]]))
-        number = graph.add("Add", number, graph.constant([[scaler.min_[place]]]))
-        low, high = (graph.constant(limit) for limit in scaler.feature_range)
-        number = graph.add("Clip", number, low, high)
-    elif isinstance(scaler, StandardScaler):
-        number = graph.add("Sub", number, graph.constant([[scaler.mean_[place]]]))
-        number = graph.add("Div", number, graph.constant([[scaler.scale_[place]]]))
-    low, high = graph.constant(-_MOST_OF_FLOATS), graph.constant(_MOST_OF_FLOATS)
-    return graph.cast(graph.add("Clip", number, low, high), _FLOAT)
-
-
-def _some(graph: Graph, encoded: str, places: Sequence[int]) -> str:
-    return graph.add("Gather", encoded, graph.constant(places, np.int64), axis=1)
-
-
-def _principal(graph: Graph, table: PrincipalTable, records: str) -> str:
-    encoded = graph.cast(_encoded(graph, table._encoder, records), _DOUBLE)
-    n_numbers = len(table._encoder.numeric_columns_)
-    width = len(table._encoder.get_feature_names_out())
-    parts = []
-    if n_numbers:
-        numbers = _some(graph, encoded, range(n_numbers))
-        ranks = [
-            _normal_score(graph, _some(graph, encoded, [place]), table._sorted[:, place])
-            for place in range(n_numbers)
-        ]
-        low, high = graph.constant(-FARTHEST), graph.constant(FARTHEST)
-        parts.append(graph.add("Clip", _standard(graph, table, numbers, 0), low, high))
-        parts.append(_standard(graph, table, graph.joined(ranks), 1))
-    if width > n_numbers:
-        parts.append(_standard(graph, table, _some(graph, encoded, range(n_numbers, width)), 2))
-    return graph.cast(graph.product(graph.joined(parts), table._directions), _FLOAT)
-
-
-def _standard(graph: Graph, table: PrincipalTable, columns: str, part: int) -> str:
-    centred = graph.add("Sub", columns, graph.constant(table._means[part][None]))
-    return graph.add("Mul", centred, graph.constant(1.0 / table._divisors[part][None]))
-
-
-def _normal_score(graph: Graph, number: str, known: NDArray[np.float64]) -> str:
-    """Look the normal quantile of a number's rank up, by how many public values are below, and not above."""
-    values, counts = np.unique(known, return_counts=True)
-    below = np.concatenate([[0], np.cumsum(counts)])
-    ranks = np.empty(2 * len(values) + 1)
-    ranks[::2], ranks[1::2] = 2 * below, below[:-1] + below[1:]
-    scores = ndtri((ranks / 2.0 + 0.5) / (len(known) + 1.0))
-    row, axis = graph.constant(values[None]), graph.constant([1], np.int64)
-    sides = [
-        graph.add(
-            "ReduceSum", graph.cast(graph.add(compare, number, row), _FLOAT), axis, keepdims=1
-        )
-        for compare in ("Greater", "GreaterOrEqual")
-    ]
-    return graph.add("Gather", graph.constant(scores), graph.cast(graph.add("Add", *sides), _INT64))
-
-
-def _binned(graph: Graph, table: BinnedTable, records: str) -> str:
-    encoded = _encoded(graph, table._encoder, records)
-    n_numbers, width = len(table.edges_), len(table._encoder.get_feature_names_out())
-    parts = [_some(graph, encoded, range(n_numbers, width))] if width > n_numbers else []
-    for place, edges in enumerate(table.edges_):
-        number = _some(graph, encoded, [place])
-        if not len(edges):
-            ones = graph.add("Equal", number, number)
-            parts.append(graph.cast(ones, _FLOAT))
-            continue
-        reached = graph.add("GreaterOrEqual", number, graph.constant(edges[None], np.float32))
-        above = graph.cast(reached, _FLOAT)
-        zero = graph.add("Mul", number, graph.constant([[0.0]], np.float32))
-        one = graph.add("Add", zero, graph.constant([[1.0]], np.float32))
-        parts += [
-            graph.add("Sub", graph.joined([one, above]), graph.joined([above, zero])),
-            above,
-        ]
-    indicators = graph.joined(parts)
-    indicators = graph.add("Div", indicators, graph.constant(table._divisor, np.float32))
-    described = graph.joined([_principal(graph, table._table, records), indicators])
-    return _components(graph, table._components, described)
-
-
-def _components(graph: Graph, components: PublicComponents, records: str) -> str:
-    centred = graph.add(
-        "Sub", graph.cast(records, _FLOAT), graph.constant(components.mean_, np.float32)
-    )
-    if components.n_components is not None:
-        turned = graph.product(graph.cast(centred, _DOUBLE), components.components_.T)
-        centred = graph.cast(turned, _FLOAT)
-    return graph.add("Div", centred, graph.constant(components.scale_, np.float32))
-
-
-_WRITERS: dict[type, Callable[[Graph, Any, str], str]] = {
-    TabularEncoder: _encoded,
-    PrincipalTable: _principal,
-    BinnedTable: _binned,
-    PublicComponents: _components,
-}
+        found = [f"collegium/{next(self._numbers)}" for _ in range(2)]
+        number = self.constant([k], np.int64)
+        self.nodes.append(helper.make_node("TopK", [table, number], found, axis=1, largest=0))
+        return found[0], found[1]
