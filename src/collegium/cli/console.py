@@ -40,6 +40,9 @@ class _HarmlessConsole(Console):
         if isinstance(first, Table) and not others:
             for column in first.columns:
                 column.no_wrap, column.overflow = column.justify == "right", "fold"
+                if column.no_wrap:  # rich would measure its longest word, and cut the rest
+                    cells = map(str, (column.header, *column.cells))
+                    column.min_width = max(map(len, cells))
             names = max((len(str(cell)) for cell in first.columns[0].cells), default=0)
             first.columns[0].min_width = min(names, max(_WHOLE_NAME, names // 2 + 2))
             wide = self.options.update(width=_WIDE)
