@@ -174,6 +174,15 @@ def test_few_records_of_a_plain_table_have_teachers_too() -> None:
     assert model.recipe_ is None and model.score(X_TEST, Y_TEST) > 0.6
 
 
+class Broken:
+    """A table of some library that stumbles over a private cell."""
+
+    columns = ("a",)
+
+    def __arrow_c_stream__(self, requested: Any = None) -> Any:
+        raise ValueError("cannot read 'a secret'")
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
@@ -181,11 +190,28 @@ def test_few_records_of_a_plain_table_have_teachers_too() -> None:
         (pl.DataFrame({"a": [1], "b": [[1, 2]]}), "column b holds lists"),
         (pa.table({"a": [{"x": 1}]}), "column a holds lists"),
         (pa.table({"a": [b"x"]}), "column a holds lists"),
+        (pl.DataFrame({"a": [5]}).cast(pl.Time), "times of day"),
+        (pl.DataFrame({"a": pl.Series([object()])}), "column a holds lists"),
+        (Broken(), "cannot be read as Arrow"),
     ],
 )
 def test_what_no_table_of_cells_is_is_refused_in_one_line(table: Any, said: str) -> None:
     with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
         as_pandas(table)
+    with pytest.raises(InputError) as refusal:
+        as_pandas(table)
+    assert "secret" not in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("cell", [[1], (1,), {}, b"x", np.zeros(2)], ids=type)
+def test_cells_that_are_no_cells_are_refused_by_column(cell: Any) -> None:
+    private, public = X.assign(odd=None), X_PUBLIC.assign(odd=None)
+    for one in (private, public):
+        given = one.copy()
+        given.at[5, "odd"] = cell
+        with pytest.raises(InputError, match="column odd holds lists") as refusal:
+            fitted("dpsgd", *((given, public) if one is private else (private, given)))
+        assert "\n" not in str(refusal.value)
 
 
 def test_dates_are_days_and_teach_something() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from collegium.checks import listed, shown
 from collegium.errors import InputError
+
+_DEEP = (list, tuple, dict, set, np.ndarray, bytes)
 
 
 def as_arrow(frame: Any) -> Any:
@@ -55,16 +58,49 @@ def as_pandas(records: Any) -> Any:
     speaks_arrow = hasattr(records, "__arrow_c_stream__") or hasattr(records, "__arrow_c_array__")
     if not speaks_arrow or not (hasattr(records, "columns") or hasattr(records, "column_names")):
         return records
+    failure = ""
+    try:
+        table = as_arrow(records)
+        others = [
+            name for name in table.column_names if not _is_plain(table.schema.field(name).type)
+        ]
+        if not others:
+            return table.to_pandas(date_as_object=False)
+    except InputError:
+        raise
+    except Exception as error:  # of whatever library, about whatever cell
+        failure, others = type(error).__name__, []
+    if failure:
+        raise InputError(
+            f"the {type(records).__name__} cannot be read as Arrow ({failure}, whose message is not shown "
+            "because it may quote records): give columns of numbers, text, truth values or dates"
+        )
+    raise _no_cells(others)
+
+
+def refuse_objects(frame: pd.DataFrame) -> None:
+    """Refuse columns of lists and the like, which are neither numbers nor categories."""
+    others = [
+        name
+        for name in frame.columns
+        if frame[name].dtype == object and any(isinstance(c, _DEEP) for c in frame[name].tolist())
+    ]
+    if others:
+        raise _no_cells(others)
+
+
+def _is_plain(kind: Any) -> bool:
     import pyarrow as pa
 
-    table = as_arrow(records)
-    deep = [
-        name
-        for name, kind in zip(table.column_names, table.schema.types, strict=True)
-        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    ]
-    if deep:
-        raise InputError(
-            f"column {listed(deep)} holds lists, records or bytes: give numbers, text, truth values or dates"
-        )
-    return table.to_pandas(date_as_object=False)
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _is_plain(kind.value_type)
+    checks = (types.is_nested, types.is_binary, types.is_large_binary, types.is_binary_view)
+    return not any(check(kind) for check in (*checks, types.is_fixed_size_binary, types.is_time))
+
+
+def _no_cells(columns: list[Any]) -> InputError:
+    return InputError(
+        f"column {listed(columns)} holds lists, records, bytes or times of day: give numbers, text, truth "
+        "values or dates"
+    )

@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from collegium.checks import listed
 from collegium.data.column_types import ColumnTypes, in_words
-from collegium.data.frames import as_pandas
+from collegium.data.frames import as_pandas, refuse_objects
 from collegium.data.headers import has_header
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 
@@ -50,6 +50,7 @@ def as_records(X: Any, name: str) -> Any:
     if isinstance(records, pd.DataFrame) and not records.columns.is_unique:
         raise InputError(f"{name} records have two columns of the same name: rename one")
     if isinstance(records, pd.DataFrame):
+        refuse_objects(records)
         unnamed = [column for column in records.columns if _UNNAMED.fullmatch(str(column))]
         if unnamed:
             raise InputError(
