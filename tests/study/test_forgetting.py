@@ -19,7 +19,7 @@ from collegium.pate.teachers import ensemble
 from collegium.study import runner
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
-from collegium.study.methods.votes.forgetting import forget
+from collegium.study.forgetting import forget
 from collegium.study.runner import run_study
 from collegium.study.sealing import sealed_content
 from collegium.study.verifying import examine
@@ -579,7 +579,7 @@ def test_several_studies_of_one_file_belong_together(folder):
     shutil.copy(folder / "before.csv", folder / "private.csv")
     both = list(zip(configs, outs, strict=True))
     done = quietly(forget, ANN, both, remove_records=True)
-    assert [one.records for one in done] == [0, 2]
+    assert [one.records for one in done] == [2, 2]  # the first study's came back
     done = quietly(forget, BOB, both, remove_records=True)
     assert [one.records for one in done] == [2, 2]
     for config, out in both:
@@ -605,22 +605,52 @@ def refused(name, config, out, words, **options):
         ({"data": {"owner": None}}, "do not say whose"),
         ({"data": {"private_labels": "y.npy", "target": None}}, "position alone"),
         ({"privacy": {"file": "levels.csv", "column": None}}, "position alone"),
-        ({"privacy": {"shares": {"high": 0.5, "low": 0.5}, "column": None}}, "by lot"),
-        ({"run": {"streaming": True}}, "streamed"),
         ({"data": {"private": "private.npy"}}, "no CSV or Parquet table"),
-        ({"teachers": {"assignment": "balanced"}}, "balanced assignment"),
-        ({"privacy": {"guarantee": "data-dependent"}}, "data-dependent account"),
     ],
 )
-def test_studies_that_nobody_can_be_taken_out_of_alone(folder, sections, reason):
+def test_records_that_nobody_can_be_taken_out_of_alone(folder, sections, reason):
     refused(ANN, study(folder, **sections), folder / "out", reason)
+
+
+@pytest.mark.parametrize(
+    ("sections", "reason"),
+    [
+        ({"privacy": {"shares": {"high": 0.5, "low": 0.5}, "column": None}}, "by lot"),
+        ({"teachers": {"assignment": "balanced"}}, "balanced assignment"),
+        ({"privacy": {"guarantee": "data-dependent", "delta": 1e-3}}, "data-dependent account"),
+    ],
+)
+def test_what_cannot_be_planned_without_somebody_ends_first_and_is_only_shown(
+    folder, monkeypatch, collegium, sections, reason
+):
+    """It was refused for ever, with the advice to begin another study; nobody has a budget for that."""
+    if "shares" in sections.get("privacy", {}):
+        rows = pd.read_csv(folder / "private.csv").drop(columns="level")
+        rows.to_csv(folder / "private.csv", index=False)
+    config, out = study(folder, ledger={"url": "none"}, **sections), folder / "out"
+    half_asked(monkeypatch, config, out)
+    refused(ANN, config, out, f"cannot go on without one person: .*{reason}.*let it end")
+    run(config, out)
+    release = files(out, "release")
+    assert leave(ANN, config, out).records == 2
+    assert ANN not in set(pd.read_csv(folder / "private.csv")["who"])
+    assert (
+        not planted_in(out / "vault")
+        and is_sound(out)
+        and not list((out / "vault/teachers").iterdir())
+    )
+    assert files(out, "release") == release
+    with pytest.raises(InputError, match="is finished, and somebody has left since"):
+        run(config, out)
+    assert collegium("report", out)[0] == 0
+    assert leave(BOB, config, out).records == 2
+    assert leave(ANN, config, out).records == 0
 
 
 def test_what_is_refused_changes_nothing(at, folder):
     config, out = at(half_asked)
     refused("p1 ", config, out, "no record of anybody of this name")
     refused(ANN, config, out, r"holds 2 record\(s\).*--remove-records", remove_records=False)
-    refused(ANN, config, folder / "elsewhere", "holds no study")
     refused(ANN, study(folder, study={"seed": 5}), out, "holds another study")
     refused(ANN, study(folder, ledger={"url": "none"}), out, "begun on another ledger")
     rows = (folder / "private.csv").read_bytes()

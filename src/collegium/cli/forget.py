@@ -13,7 +13,7 @@ from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
-    from collegium.study.methods.votes.forgetting import Forgotten
+    from collegium.study.forgetting import Forgotten
 
 
 def forget(
@@ -51,25 +51,32 @@ def forget(
 ) -> None:
     """Let a person leave: remove their records, train their teachers again, enter it in the ledger.
 
-    What was released stays released, and what it cost stays spent. If interrupted, run the command again.
+    Before, during or after a run of any method. What was released stays released, and what it cost stays
+    spent. If interrupted, run the command again.
 
     Example: collegium forget patient-17 study.toml --remove-records
     """
     from collegium.cli.progress import NoteObserver, watching
     from collegium.study.config import read_config
     from collegium.study.folder import StudyFolder
-    from collegium.study.methods.votes.forgetting import forget as forget_in
+    from collegium.study.forgetting import forget as forget_in
+    from collegium.study.kept_rehearsals import kept_beside
     from collegium.study.planned_settings import settled_method
 
     if out_folder is not None and len(studies) > 1:
         raise InputError("--out names one folder: with several studies, leave it out")
+    if out_folder is not None and not StudyFolder(out_folder).is_begun():
+        raise InputError(f"{out_folder} holds no study that was begun: nothing was changed")
     given = []
     for study in studies:
-        folder = out_folder or study.with_suffix("")
-        config = settled_method(read_config(study), StudyFolder(folder), NoteObserver())
+        folder, config = out_folder or study.with_suffix(""), read_config(study)
+        if StudyFolder(folder).is_begun():
+            config = settled_method(config, StudyFolder(folder), NoteObserver())
         given.append((config, folder))
     with watching(not as_json) as observer:
         done = forget_in(owner, given, remove_records=remove_records, observer=observer)
+    for study in studies:
+        kept_beside(study).unlink(missing_ok=True)  # a plan of other people
     if as_json:
         print_json([_as_json(one) for one in done])
         return
@@ -85,23 +92,13 @@ def _as_json(done: Forgotten) -> dict[str, Any]:
 def _in_words(done: Forgotten) -> list[str]:
     if not done.records:
         return [f"{done.folder}: this person had left before, so there was nothing to do."]
-    again = (
-        "was trained again without the person, and voted again"
-        if done.voted_again
-        else "will be trained without the person by the next `collegium run`"
-    )
-    lines = [
-        f"{done.folder}: removed {done.records:,} record{'s' * (done.records != 1)} from "
-        f"{done.private}. Teachers trained on them: {done.teachers:,}. Each {again}; all others stay "
-        "as they were."
-        if done.teachers
-        else f"{done.folder}: removed {done.records:,} record{'s' * (done.records != 1)} from "
-        f"{done.private}. No teacher was trained on them."
-    ]
+    many = f"{done.records:,} record{'s' * (done.records != 1)}"
+    removed = f"{done.folder}: removed {many} from {done.private}."
+    lines = [" ".join([removed, *_of_what_learnt(done)])]
     if done.has_asked:
         lines.append(
-            "What was released stays released, students trained on it stay as they are, and what it "
-            "cost stays spent."
+            "What was released about them with others stays released, under its guarantee, and what it cost "
+            "stays spent. Students and models that were trained stay as they are."
         )
     if done.ledger is not None:
         lines.append(
@@ -110,7 +107,42 @@ def _in_words(done: Forgotten) -> list[str]:
             if done.is_known
             else f"Ledger {done.ledger}: it does not know this person, so nothing was spent."
         )
+    if done.has_asked and done.state == "finished":
+        lines.append(_of_another_release(done))
     lines.append(
         "Not changed: backups, copies, other studies of these records, and public or test records."
     )
     return lines
+
+
+def _of_what_learnt(done: Forgotten) -> list[str]:
+    """Say what happens to what learnt from the person, in a study that was begun."""
+    if done.state == "not begun":
+        return ["Nothing was learnt from them in this study."]
+    if done.teachers:
+        again = (
+            "was trained again without the person, and voted again"
+            if done.voted_again
+            else "will be trained without the person by the next `collegium run`"
+        )
+        return [
+            f"Teachers trained on them: {done.teachers:,}. Each {again}; all others stay as they were."
+        ]
+    goes_on = ["`collegium run` goes on without them."] if done.state == "begun" else []
+    return ["No teacher was trained on them.", *goes_on]
+
+
+def _of_another_release(done: Forgotten) -> str:
+    """Say whether, and how, something can be learnt anew from those who stay."""
+    another = "copy the settings to a file of another name, and plan and run that"
+    if done.may_release is None:
+        return (
+            f"To learn anew from the others, {another}: that spends of their budgets again, and no ledger "
+            "counts how much."
+        )
+    if done.may_release:
+        return f"To learn anew from the others, {another}: the ledger leaves them a budget for it."
+    return (
+        "Nothing can be learnt anew from the others: the ledger leaves none of them a tenth of a budget, "
+        "unless they grant more (`collegium ledger change`)."
+    )

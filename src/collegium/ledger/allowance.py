@@ -52,6 +52,8 @@ class Allowance:
         How much of δ₀ they grant it beside that.
     codes : ndarray of int, shape (n_owners,)
         Group of each owner who was offered; -1 for who takes no part.
+    n_left : int
+        How many of those take no part because they have left.
     """
 
     release: str
@@ -59,6 +61,7 @@ class Allowance:
     groups: Mapping[str, Budget]
     delta_0: Mapping[str, float]
     codes: NDArray[np.intp]
+    n_left: int = 0
 
     @classmethod
     def what_is_left(cls, granted: Budgets, left: Balance, least: int) -> Allowance:
@@ -87,11 +90,12 @@ class Allowance:
         if not parts:
             raise BudgetExceededError(
                 f"no budget is left in the ledger for {people(granted.n_owners)} (less than a tenth "
-                f"of their {_unit(left)}){_used_by(left.last_use)}: ask them for more (`collegium "
-                "ledger change`), or, to go on with a study that has begun, `collegium run` its own file and "
-                "folder; nothing was spent now"
+                f"of their {_unit(left)}){_used_by(left.last_use)}{_of_whom_left(left)}: ask them for more "
+                "(`collegium ledger change`), or, to go on with a study that has begun, `collegium run` its "
+                "own file and folder; nothing was spent now"
             )
-        return cls(uuid4().hex, left.lifetime, *_few(parts, codes[which]))
+        n_left = int(left.has_left.sum())
+        return cls(uuid4().hex, left.lifetime, *_few(parts, codes[which]), n_left)
 
     @classmethod
     def by_level(cls, granted: Budgets, left: Balance) -> Allowance:
@@ -105,6 +109,11 @@ class Allowance:
         parts: dict[str, _Part] = {}
         for code, (level, budget) in enumerate(granted.groups.items()):
             its = tenths[granted.owner_group == code]
+            if gone := int(left.has_left[granted.owner_group == code].sum()):
+                raise LedgerError(
+                    f"{gone:,} of {its.size:,} people of level {level!r} have left: take their records out; "
+                    "nothing was asked or spent"
+                )
             if its.size and not its.min():
                 raise BudgetExceededError(
                     f"{(its == 0).sum():,} of {its.size:,} people of level {level!r} have no budget "
@@ -214,8 +223,8 @@ class Spending:
         present = allowance.codes >= 0
         if not present.all():
             warnings.warn(
-                f"{(~present).sum():,} of {len(present):,} people take no part: they have no budget "
-                "left in the ledger, or too few others have as little left as they",
+                f"{(~present).sum():,} of {len(present):,} people take no part: "
+                f"{_why_not(int((~present).sum()), allowance.n_left)}",
                 PrivacyWarning,
                 stacklevel=3,
             )
@@ -332,6 +341,23 @@ class Spending:
         """Enter that nothing was drawn."""
         assert self._reservation is not None
         self._reservation.settle([Cost(0.0) for _ in self.allowance.groups])
+
+
+def _why_not(n: int, n_left: int) -> str:
+    """Say why people take no part. ``n_left``: how many of them have left."""
+    gone = f"{n_left:,} {'has' if n_left == 1 else 'have'} left" if n_left else ""
+    if n_left == n:
+        return gone
+    others = "the others" if n_left else "they"
+    none = (
+        f"{others} have no budget left in the ledger, or too few others have as little left as they"
+    )
+    return "; ".join(filter(None, (gone, none)))
+
+
+def _of_whom_left(left: Balance) -> str:
+    n_left = int(left.has_left.sum())
+    return f"; {n_left:,} of them {'has' if n_left == 1 else 'have'} left" if n_left else ""
 
 
 def _used_by(last_use: tuple[str, str] | None) -> str:

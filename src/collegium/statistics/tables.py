@@ -88,7 +88,8 @@ class InMemory:
                 f"{n_rows(frame):,} rows, but {len(budgets):,} budgets: give one for each row"
             )
         self._frame, self._schema = frame, schema
-        owned = np.bincount(budgets.owner_group, minlength=len(budgets.group_names))
+        sizes = budgets.public_sizes()
+        owned = np.array([sizes[name] for name in budgets.group_names], dtype=np.int64)
         used = np.flatnonzero(owned)
         place = np.full(len(owned), -1, dtype=np.intp)
         place[used] = np.arange(len(used))

@@ -279,15 +279,18 @@ def reserved(
     yield Entry(partial(ledger.settle, folder))
 
 
-def ledger_of(config: StudyConfig, folder: StudyFolder) -> Ledger | None:
-    """Open the ledger that remembers a study that was begun, or at least these people; None if there is none.
+def ledger_of(config: StudyConfig, folder: StudyFolder, name: str) -> Ledger | None:
+    """Open the ledger that remembers a study that was begun, or would remember it; None if there is none.
+
+    ``name``: of one of its people.
 
     Raises LedgerError if it is not the one with which the study was begun.
     """
     place, path = place_of(config), folder.path / KEPT_ALLOWANCE
     begun_on = read_json(path, _KEPT)["ledger"] if path.exists() else ""
     if not begun_on:
-        return None if place is None else place.opened()
+        somebody = Budgets({"": Budget(1.0)}, [0], [name])
+        return None if place is None else place.of(somebody)[1]
     ledger = None if place is None else place.with_id(begun_on)
     if ledger is None:
         raise LedgerError(

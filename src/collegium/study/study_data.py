@@ -216,6 +216,14 @@ def load_study_data(config: StudyConfig) -> StudyData:
     )
 
 
+def has_class_of_its_own(data: StudyData, name: str) -> bool:
+    """Tell whether the list of classes was read off private labels, one of which only this person has."""
+    if not data.arrangement.private_classes:
+        return False
+    others = (as_names(data.budgets.owners) != name)[data.budgets.record_owner]
+    return len(np.unique(data.codes[others])) < len(data.classes)
+
+
 def public_types(config: StudyConfig, X_public: Any, characters: bool) -> ColumnTypes | None:
     """Find the types of all records' columns, before a private record is looked at; None for arrays.
 

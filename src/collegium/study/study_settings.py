@@ -212,7 +212,7 @@ class Kind:
     takes_threads: ClassVar[bool] = False
     #: How far it whitens scattering features where nothing is said; None: as teachers do.
     whitening: ClassVar[float | None] = None
-    #: Why nobody can be taken out of what it learnt; empty where somebody can.
+    #: Why a study that has begun, and not ended, cannot go on without somebody; empty where it can.
     cannot_forget: ClassVar[str] = "what it has learnt cannot be taken back"
 
     def method(self) -> Any:

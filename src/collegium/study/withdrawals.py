@@ -102,9 +102,13 @@ class Leavers:
             folder.path / LEAVERS, {"groups": groups, "people": self.people, "now": now}
         )
 
-    def as_planned(self, records: R) -> R:
-        """Let a plan be made as if these people were among the owners: they have no records any more."""
-        given = records.budgets
+    @property
+    def is_planned_again(self) -> bool:
+        """Whether the study's plan stays what it was; if not, it was finished, and is only shown."""
+        return bool(self.groups)
+
+    def as_planned(self, given: Budgets) -> Budgets:
+        """Count these people among the owners of whom a plan is made: they have no records any more."""
         codes = {name: code for code, name in enumerate(self.groups)}
         code_of = np.array([codes[name] for name in given.group_names], dtype=np.intp)
         with warnings.catch_warnings():
@@ -116,7 +120,7 @@ class Leavers:
                 {name: size for name, (_, size) in self.groups.items()},
             )
         budgets.public_levels = given.public_levels
-        return replace(records, budgets=budgets)
+        return budgets
 
 
 def tag_of(folder: StudyFolder, name: str) -> str:
@@ -126,13 +130,23 @@ def tag_of(folder: StudyFolder, name: str) -> str:
 
 def planned_as_begun(folder: StudyFolder | None, records: R) -> R:
     """Count those who have left since a study was planned: its plan stays what it was."""
+    return replace(records, budgets=budgets_as_begun(folder, records.budgets))
+
+
+def budgets_as_begun(folder: StudyFolder | None, given: Budgets) -> Budgets:
+    """The same, of budgets alone."""
     left = None if folder is None else Leavers.of(folder)
-    return records if left is None else left.as_planned(records)
+    return given if left is None else left.as_planned(given)
 
 
 def refuse_half_forgotten(folder: StudyFolder) -> None:
-    """Refuse to go on with a study while somebody is being forgotten."""
+    """Refuse to go on with a study while somebody is being forgotten, or that is only shown since then."""
     left = Leavers.of(folder)
+    if left is not None and left.now is None and not left.is_planned_again:
+        raise InputError(
+            f"{folder.path} is finished, and somebody has left since, so it is not made again: `collegium "
+            "report` shows what it released; nothing was changed"
+        )
     if left is not None and left.now is not None:
         raise InputError(
             f"in {folder.path}, `collegium forget` was cut off: give the same command again; nothing was "

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from collegium.accounting.neighbours import Arrangement
+from collegium.budgets import Budgets
 from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance, Spending
 from collegium.ledger.ledger import Balance, Ledger
@@ -125,6 +126,23 @@ class Plan(Shown, ABC, Generic[S, D]):
     def columns(self) -> Mapping[str, str]:
         """How the columns of tables are read; none where records are no tables."""
         return {}
+
+    @property
+    def granted(self) -> Budgets:
+        """Who takes part, and what they granted; asked where somebody leaves, of methods that allow it."""
+        raise NotImplementedError
+
+    def learnt_by(self, name: str) -> list[int]:
+        """Number the teachers that learn from somebody who takes part; none where there are no teachers."""
+        return []
+
+    def has_class_of_its_own(self, name: str) -> bool:
+        """Tell whether classes are read off private labels, and would be others without somebody."""
+        return False
+
+    def learn_again(self, folder: StudyFolder, teachers: list[int]) -> bool:
+        """Let teachers learn, and vote, again without somebody who has left; tell whether they did."""
+        return False
 
     def warnings(self) -> list[str]:
         """Say what should be known before anything is spent."""

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.budgets import Budgets
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.by_rule import mostly_noise
 from collegium.dpsgd.estimator_base import start_from_public
@@ -62,8 +63,9 @@ from collegium.study.shown import columns_of
 from collegium.study.streaming import StreamedStudyData, streamed_summands
 from collegium.study.student import StudentStage
 from collegium.study.student_file import STUDENT_FILE, student_bytes
-from collegium.study.study_data import StudyData
+from collegium.study.study_data import StudyData, has_class_of_its_own
 from collegium.study.terms import TERMS, read_terms
+from collegium.study.withdrawals import planned_as_begun
 
 _SHARDS = "dpsgd-shards"  # in the vault
 WITHOUT = "the statement is published, and no model"
@@ -114,6 +116,7 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
         if folder is not None:
             memory = FolderDPSGDMemory(folder, recipe.dpsgd.n_steps_taken, study.is_begun)
         taking_part: Records = data if spending is None else data.allowed(spending)
+        taking_part = planned_as_begun(study.begun_in, taking_part)
         threads = None if config.run.n_jobs < 0 else config.run.n_jobs
         relation = _relation(study.begun_in, promised, recipe)
         run = DPSGDRun(recipe, taking_part, memory, study.observer, relation, threads)
@@ -121,7 +124,8 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
         start = start_from_public(run, labelled)
         if start is not None:
             run.recipe = replace(run.recipe, start=start)
-        return DPSGDStudyPlan(config, data, run, distilled_student_of(config, run))
+        granted = taking_part.budgets
+        return DPSGDStudyPlan(config, data, run, granted, distilled_student_of(config, run))
 
     def audit(
         self, plan: Callable[[bool], DPSGDStudyPlan], settings: AuditSettings, observer: Observer
@@ -156,12 +160,14 @@ class DPSGDStudyPlan(Plan[DPSGDSpending, Learnt]):
 
     ``config``: with a preprocessing that was left out.
     ``run``: its ``records`` are ``data``, or those of them that a ledger lets take part.
+    ``by_whom``: what those grant who take part, before similar budgets became one.
     ``believer``: the student, if there is to be one.
     """
 
     config: StudyConfig
     data: StudyData
     run: DPSGDRun
+    by_whom: Budgets
     believer: DistilledStudent | None = None
 
     @property
@@ -173,6 +179,15 @@ class DPSGDStudyPlan(Plan[DPSGDSpending, Learnt]):
     def arrangement(self) -> Arrangement:
         """As the run has it."""
         return self.run.arrangement
+
+    @property
+    def granted(self) -> Budgets:
+        """Before similar budgets became one."""
+        return self.by_whom
+
+    def has_class_of_its_own(self, name: str) -> bool:
+        """Look at the labels of the others."""
+        return has_class_of_its_own(self.data, name)
 
     def rehearse(self) -> Rehearsed:
         """Make, and ask, a model as it will be published."""

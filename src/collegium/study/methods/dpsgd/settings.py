@@ -51,7 +51,7 @@ class DPSGDKind(Kind):
     in_words = "direct training"
     takes_threads = True
     whitening = WHITENING
-    cannot_forget = "one model has learnt from everybody, and no step of it can be taken back"
+    cannot_forget = ""
 
     def has_student(self, given: Mapping[str, Mapping[str, Any]]) -> bool:
         """Where something besides a goal is said of one: the goal is else the direct model's."""

@@ -12,7 +12,7 @@ import pandas as pd
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.promises import Promise
-from collegium.budgets import Budgets
+from collegium.budgets import Budgets, Policy
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Ledger
@@ -42,6 +42,7 @@ from collegium.study.on_ledger import place_of
 from collegium.study.pages import write_pages, write_privacy
 from collegium.study.result import as_chosen, shown_settings
 from collegium.study.terms import TERMS, read_terms
+from collegium.study.withdrawals import budgets_as_begun
 
 
 class StatisticsMethod(Method[QueryData, StatisticsSpending]):
@@ -78,17 +79,17 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
         if relation is not None:
             blanked = relation is Neighbours.ADD_OR_REMOVE
             settings["neighbours"] = "zero-out" if blanked else "replace-one"
-        if spending is None:
-            session = KeptSession(
-                rows.frame, rows.budgets, kept_in=Promise.EITHER, **rows.columns, **settings
-            )
-        else:
-            frame = take_frame_rows(rows.frame, spending.records)
+        frame, granted, promise = rows.frame, rows.budgets, Promise.EITHER
+        if spending is not None:
+            frame, granted = take_frame_rows(rows.frame, spending.records), spending.budgets
             promise = spending.allowance.lifetime.promise
-            session = KeptSession(
-                frame, spending.budgets, kept_in=promise, spending=spending, **settings
-            )
-        return StatisticsPlan(config, data, session, study.observer)
+        if isinstance(granted, Budgets):
+            granted = budgets_as_begun(study.begun_in, granted)
+        columns = rows.columns if spending is None else {}
+        session = KeptSession(
+            frame, granted, kept_in=promise, spending=spending, **columns, **settings
+        )
+        return StatisticsPlan(config, data, session, granted, study.observer)
 
 
 def _settings(config: StudyConfig, data: QueryData) -> dict[str, Any]:
@@ -111,12 +112,23 @@ def _relation(
 
 @dataclass(eq=False)
 class StatisticsPlan(Plan[StatisticsSpending, Drawn]):
-    """A study that asks, planned. ``observer``: is told how it gets on."""
+    """A study that asks, planned.
+
+    ``by_whom``: what those grant who take part; the policy, where they are in files.
+    ``observer``: is told how it gets on.
+    """
 
     config: StudyConfig
     data: QueryData
     session: KeptSession
+    by_whom: Budgets | Policy
     observer: Observer
+
+    @property
+    def granted(self) -> Budgets:
+        """Of a table in memory."""
+        assert isinstance(self.by_whom, Budgets), "nobody is asked about in files"
+        return self.by_whom
 
     @property
     def arrangement(self) -> Arrangement:

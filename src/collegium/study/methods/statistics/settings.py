@@ -64,7 +64,7 @@ class StatisticsKind(Kind):
     )
     learns = False
     in_words = "what answers promise"
-    cannot_forget = "nothing in it has learnt from anybody, and its answers are of all"
+    cannot_forget = ""
 
     def check(self, config: StudyConfig) -> None:
         """Refuse questions of nothing, or about nobody's schema."""

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
+from collegium.budgets import Budgets
 from collegium.errors import NothingReleasedError
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.models.trial import one_line_about
+from collegium.names import as_names
 from collegium.pate.ledgered import LedgeredRun, MakeRun, allow
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.recipe import Recipe
@@ -26,6 +30,7 @@ from collegium.runs.observer import Observer
 from collegium.runs.records import Records
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder, versions
+from collegium.study.manifest_check import VOTES
 from collegium.study.methods.protocol import AuditSettings, Method, Rehearsed, Study
 from collegium.study.methods.votes.audit import audit
 from collegium.study.methods.votes.checkpoint import FolderMemory
@@ -43,7 +48,7 @@ from collegium.study.result import as_chosen, notes_on_test_records
 from collegium.study.shown import columns_of, records_shown
 from collegium.study.streaming import StreamedStudyData, StreamedTeaching
 from collegium.study.student import StudentStage
-from collegium.study.study_data import StudyData
+from collegium.study.study_data import StudyData, has_class_of_its_own
 from collegium.study.terms import WORST_CASE
 from collegium.study.withdrawals import planned_as_begun
 
@@ -110,6 +115,36 @@ class VotesPlan(VotingPlan):
         self.config, self.run, self.data = config, run, run.records
         n_public, is_private = run.records.X_public.shape[0], run.recipe.noise_seed is None
         super().__init__(JobTerms.of(run.voting.at(price), int(n_public), is_private))
+
+    @property
+    def granted(self) -> Budgets:
+        """Of the run."""
+        return self.run.granted
+
+    def has_class_of_its_own(self, name: str) -> bool:
+        """Look at the labels of the others."""
+        return has_class_of_its_own(self.data, name)
+
+    def learnt_by(self, name: str) -> list[int]:
+        """Look them up in the assignment, which follows from public numbers and names."""
+        run, present = self.run, as_names(self.data.budgets.owners) == name
+        assignment = run.plan.assign(self.data.budgets, run.recipe.key, run.recipe.assignment)
+        teachers = np.unique(assignment.owner_teachers[present])
+        found: list[int] = teachers[teachers >= 0].tolist()
+        return found
+
+    def learn_again(self, folder: StudyFolder, teachers: list[int]) -> bool:
+        """Put their votes in place of the former ones, if there were any."""
+        run, memory = self.run, FolderMemory(folder)
+        run.memory = memory
+        known = memory.votes(run.X_asked.shape[0], run.plan.n_teachers, len(self.data.classes))
+        if known is None or not teachers:
+            return False
+        columns = run.votes_of(teachers)
+        votes = np.load(folder.path / VOTES, allow_pickle=False)
+        votes[:, teachers] = columns
+        folder.replace_votes(votes)
+        return True
 
     def rehearse(self) -> Rehearsed | None:
         """Train both models on some public records."""
