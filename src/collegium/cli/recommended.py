@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def show_choice(found: Recommendation) -> None:
     """Print what was chosen, why, and what to expect."""
+    from collegium.dpsgd.footprint import GIGABYTE, peak_bytes
     from collegium.toml_files import toml_text
 
     out.print(f"Chosen from public facts alone: {found.method}", style="bold", soft_wrap=True)
@@ -37,7 +38,9 @@ def show_choice(found: Recommendation) -> None:
         out.print(f"{verdict[:1].upper()}{verdict[1:]}.", style="bold yellow", soft_wrap=True)
     if found.answers is not None:
         out.print(f"Answers: {found.answers:,}, one about every public record.")
-    out.print(f"A run takes about {found.minutes:.1f} minutes and {found.gigabytes:.1f} GB here.")
+    # Reading the same files has taken memory, as it will in a run.
+    size = max(found.gigabytes, peak_bytes() / GIGABYTE)
+    out.print(f"A run takes about {found.minutes:.1f} minutes and {size:.1f} GB here.")
     if len(found.alternatives) > 1:
         tried = ", ".join(f"{name} {one.score:.3f}" for name, one in found.alternatives.items())
         out.print(f"Rehearsed on the same stand-ins, to compare: {tried}.", soft_wrap=True)
