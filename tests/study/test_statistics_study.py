@@ -412,7 +412,7 @@ def test_commands_show_answers_and_refuse_what_has_no_meaning(study, tmp_path, c
     assert code == 0 and "off by about" in said and "count: public, so it is free" in said
     assert not out.exists()
     code, said, _ = collegium("run", path)
-    assert code == 0 and "mean income by sex where age >= 40:" in said and "Report:" in said
+    assert code == 0 and "mean income by sex where age >= 40" in said and "Report:" in said
     for command in (("report", out), ("statement", out), ("verify", out)):
         code, said, errors = collegium(*command)
         assert code == 0, errors

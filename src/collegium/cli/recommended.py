@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def show_choice(found: Recommendation) -> None:
     """Print what was chosen, why, and what to expect."""
+    from collegium.dpsgd.footprint import GIGABYTE, peak_bytes
     from collegium.report.choice import chosen_from, expectations, figures, notes, settings, verdict
 
     out.print(chosen_from(found), style="bold", soft_wrap=True)
@@ -26,7 +27,8 @@ def show_choice(found: Recommendation) -> None:
         out.print(line, soft_wrap=True)
     for line in verdict(found):
         out.print(line, style="bold yellow", soft_wrap=True)
-    for line in figures(found):
+    # Reading the same files has taken memory, as it will in a run.
+    for line in figures(found, max(found.gigabytes, peak_bytes() / GIGABYTE)):
         out.print(line, soft_wrap=True)
     for line in notes(found):
         err.print(line, soft_wrap=True)

@@ -22,7 +22,8 @@ from collegium.checks import shown
 from collegium.data.record_kinds import kind_of_records
 from collegium.data.tables import as_records, take_rows
 from collegium.dpsgd.account import DPSGDAccount
-from collegium.dpsgd.by_rule import USUAL_VIEW, mostly_noise, noise_of
+from collegium.dpsgd.by_rule import USUAL_VIEW, mostly_noise, noise_of, with_components
+from collegium.dpsgd.footprint import GIGABYTE, PROGRAM, bytes_of, require_room, working_bytes
 from collegium.dpsgd.linear_model import as_rows, linear_model
 from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.optimiser import State
@@ -76,6 +77,7 @@ class DPSGDEstimator(Face):
         budgets: Budgets | Budget | ArrayLike,
         *,
         n_records: int | None = None,
+        X_public: Any = None,
         ledger: Ledger | None = None,
         spend: float | None = None,
     ) -> DPSGDPlan:
@@ -87,6 +89,8 @@ class DPSGDEstimator(Face):
             As for :meth:`fit`.
         n_records : int, optional
             How many records there are, where everybody has the same budget; each counts as an owner.
+        X_public : array-like or DataFrame, shape (n_public, n_features), optional
+            Public records, as for :meth:`fit`: the plan then says what memory that takes.
         ledger : Ledger, optional
             Plan with what it has left of these budgets.
         spend : float, optional
@@ -100,7 +104,8 @@ class DPSGDEstimator(Face):
         Raises
         ------
         InputError
-            If settings or budgets cannot be used, or so many steps cannot be afforded.
+            If settings or budgets cannot be used, so many steps cannot be afforded, or a fit takes more
+            memory than is free.
         """
         share = share_to_spend(ledger, spend)
         granted = as_budgets(budgets, self.delta, n_records)
@@ -108,10 +113,22 @@ class DPSGDEstimator(Face):
         granted = split_by_level(granted, _silent).budgets
         recipe = DPSGDRecipe(self._descent(), noise_seed=self.noise_seed)
         if ledger is None:
-            return planned(recipe.dpsgd, few_budgets(granted))
-        relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted, share)
-        allowed = spending.allowance.delta_0
-        return planned(recipe.dpsgd, spending.budgets, relation, allowed)
+            made = planned(recipe.dpsgd, few_budgets(granted))
+        else:
+            relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted, share)
+            made = planned(recipe.dpsgd, spending.budgets, relation, spending.allowance.delta_0)
+        if X_public is None:
+            return made
+        return replace(made, gigabytes=self._gigabytes(made, X_public, granted.n_records))
+
+    def _gigabytes(self, plan: DPSGDPlan, X_public: Any, n_private: int) -> float:
+        """Tell what memory a fit takes with records like the public ones; refuse it if that is not free."""
+        recipe, public = self._recipe(X_public), as_records(X_public, "public")
+        seen = with_components(recipe.preprocessing, recipe.dpsgd, plan, public.shape[0])
+        records = bytes_of(public) * n_private // public.shape[0]
+        needed = records + working_bytes(seen, public, n_private)
+        require_room(needed)
+        return float((PROGRAM + bytes_of(public) + records + needed) / GIGABYTE)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

@@ -24,6 +24,7 @@ from collegium.budgets import Budgets
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.by_rule import curvature, learning_rate, with_components
 from collegium.dpsgd.filtered import Filtered
+from collegium.dpsgd.footprint import require_room, working_bytes
 from collegium.dpsgd.grid import MAX_NOISE, noisy
 from collegium.dpsgd.linear_model import as_features, as_rows, linear_model
 from collegium.dpsgd.linear_sums import InMemory, Terms, blocks_of, require_exact
@@ -201,6 +202,8 @@ class DPSGDRun:
             seen_together=not _is_exact(recipe.preprocessing),
             direct=True,
         )
+        if recipe.preprocessing is not None and records.X_public is not None:
+            require_room(self.working_bytes)
         large = large_deltas(
             (name, group.owners, group.budget) for name, group in self.plan.groups.items()
         )
@@ -218,12 +221,23 @@ class DPSGDRun:
     @cached_property
     def view(self) -> View:
         """What the model sees of records: fitted on public ones."""
-        given, X_public = self.recipe.preprocessing, self.records.X_public
-        if given is None:
+        if self.recipe.preprocessing is None:
             return View(None)
-        settings, n_sides = self.recipe.dpsgd, self.loss.n_sides
-        given = with_components(given, settings, self.plan, X_public.shape[0], n_sides)
-        return fitted_view(given, X_public, "preprocessing")
+        return fitted_view(self._preprocessing, self.records.X_public, "preprocessing")
+
+    @property
+    def _preprocessing(self) -> Any:
+        given, n_public = self.recipe.preprocessing, self.records.X_public.shape[0]
+        return with_components(given, self.recipe.dpsgd, self.plan, n_public, self.loss.n_sides)
+
+    @property
+    def working_bytes(self) -> int:
+        """Memory that it takes beside the records that are there, roughly; 0 where nobody can tell."""
+        records = self.records
+        if self.recipe.preprocessing is None or records.X_public is None:
+            return 0
+        n_private = 0 if records.X is None else records.budgets.n_records
+        return working_bytes(self._preprocessing, records.X_public, n_private)
 
     @cached_property
     def X_seen(self) -> Any:  # noqa: N802

@@ -83,6 +83,8 @@ class DPSGDPlan(InNotebooks):
         About whom the guarantee holds. An owner whose records are replaced moves a sum by twice the clip.
     accountant : {"gaussian", "pld", "rdp"}
         Exact Gaussian DP (everybody in every step), pessimistic loss distributions, or Rényi DP.
+    gigabytes : float, optional
+        Memory that a fit takes, roughly, where the plan was made with public records.
     """
 
     kind: str
@@ -92,6 +94,7 @@ class DPSGDPlan(InNotebooks):
     groups: Mapping[str, GroupSteps]
     neighbours: Neighbours
     accountant: str
+    gigabytes: float | None = None
 
     def __post_init__(self) -> None:
         if self.accountant != EXACT and self.neighbours is not Neighbours.ADD_OR_REMOVE:
@@ -263,6 +266,11 @@ class DPSGDPlan(InNotebooks):
             f"{self.steps:,} steps of {self.kind}, with noise of {self.noise:.4g} clip norms in each; "
             f"{self.neighbours.in_words}\n{table}\nSignal to noise of a step, at most: "
             f"{self.signal_to_noise:.4g} in each coordinate"
+            + (
+                ""
+                if self.gigabytes is None
+                else f"\nA fit takes about {self.gigabytes:.1f} GB of memory"
+            )
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

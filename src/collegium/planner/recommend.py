@@ -18,7 +18,9 @@ from collegium.data.class_shares import as_class_shares
 from collegium.data.record_kinds import IMAGES, TABLE
 from collegium.data.tables import as_records
 from collegium.distillation.goal import ACCURACY, BALANCED, MOSTLY_ONE
+from collegium.dpsgd.by_rule import with_components
 from collegium.dpsgd.classifier import DPSGDClassifier
+from collegium.dpsgd.footprint import PROGRAM, bytes_of, require_room, working_bytes
 from collegium.dpsgd.run import RELATIONS
 from collegium.errors import InputError
 from collegium.notebooks import InNotebooks
@@ -48,8 +50,6 @@ _MOST_RECORDS = 100_000_000
 _MOST_ROWS = 8
 _BEGINNING, _STUDENT = 10.0, 2e-3
 """Seconds: to begin and to report, and of a student for each public record."""
-_PROGRAM = 300 * 2**20
-"""Bytes: of the program itself."""
 _COPIES = 2
 """Of records as they are."""
 _SQUARES = 4
@@ -198,6 +198,15 @@ def recommend_from(
         )
     found = stand_ins(facts)
     candidate = direct(facts)
+    preprocessing = with_components(
+        candidate.preprocessing(facts.seed),
+        facts.dpsgd,
+        facts.dpsgd_plan,
+        facts.n_public,
+        len(facts.classes),
+    )
+    working = working_bytes(preprocessing, facts.X_public, facts.n_records)
+    require_room(working)
     tell(f"rehearsing {candidate.name} on {found.X.shape[0]:,} public records")
     rehearsal = DPSGDRehearsal(
         facts, found, candidate.preprocessing(facts.seed), candidate.has_student
@@ -267,7 +276,7 @@ def recommend_from(
         expected,
         tried,
         candidate.sections.get("aggregation", {}).get("answers"),
-        *_resources(facts, rehearsal, candidate, n_test or 0),
+        *_resources(facts, rehearsal, candidate, n_test or 0, working),
         _consent(everything, facts, at if not found.synthetic else None),
         tuple(notes),
         share,
@@ -294,27 +303,27 @@ def _is_better(votes: Rehearsed, direct: Rehearsed, synthetic: bool) -> bool:
 
 
 def _resources(
-    facts: Facts, rehearsal: DPSGDRehearsal, candidate: Candidate, n_test: int
+    facts: Facts, rehearsal: DPSGDRehearsal, candidate: Candidate, n_test: int, working: int
 ) -> tuple[float, float]:
-    """Guess minutes and gigabytes of a run from what the rehearsal took."""
+    """Guess minutes and gigabytes of a run from what the rehearsal took.
+
+    ``working``: bytes that direct training takes beside the records.
+    """
     n = facts.n_records + facts.n_public + n_test
     seconds = (
         n * rehearsal.seconds_to_see + facts.n_records * rehearsal.seconds_to_step + _BEGINNING
     )
     if candidate.has_student:
         seconds += facts.n_public * _STUDENT
-    given = n * _bytes_of(facts.X_public) / facts.n_public
+    given = n * bytes_of(facts.X_public) / facts.n_public
     # Either public records are being learnt from, or all private ones are seen.
     anchors = rehearsal.anchors_of(facts.n_public)
     at_once = max(
         8 * facts.n_records * rehearsal.n_features,
         8 * anchors * (_SQUARES * anchors + facts.n_public),
+        working,
     )
-    return seconds / 60, (_PROGRAM + _COPIES * given + at_once) / 2**30
-
-
-def _bytes_of(X: Any) -> int:
-    return int(X.memory_usage(deep=True).sum() if hasattr(X, "memory_usage") else X.nbytes)
+    return seconds / 60, (PROGRAM + _COPIES * given + at_once) / 2**30
 
 
 class _Scores:

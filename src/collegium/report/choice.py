@@ -57,15 +57,19 @@ def verdict(found: Recommendation) -> list[str]:
     return [f"{said[:1].upper()}{said[1:]}."] if said else []
 
 
-def figures(found: Recommendation) -> list[str]:
-    """Say how long it takes, how others did, and what more consent is worth."""
+def figures(found: Recommendation, gigabytes: float | None = None) -> list[str]:
+    """Say how long it takes, how others did, and what more consent is worth.
+
+    ``gigabytes``: that a run takes, where more is known than was predicted.
+    """
+    gigabytes = found.gigabytes if gigabytes is None else gigabytes
     lines = []
     if found.answers is not None:
         lines.append(f"Answers: {found.answers:,}, one about every public record.")
     takes = (
         f"{60 * found.minutes:.0f} seconds" if found.minutes < 1 else f"{found.minutes:.0f} minutes"
     )
-    lines.append(f"A run takes about {takes} and {found.gigabytes:.1f} GB here.")
+    lines.append(f"A run takes about {takes} and {gigabytes:.1f} GB here.")
     if len(found.alternatives) > 1:
         measure = found.expected.measure
         tried = ", ".join(

@@ -9,7 +9,12 @@ from sklearn.linear_model import LogisticRegression
 
 from collegium.errors import InputError
 from collegium.models.preprocessing import BinnedTable, PrincipalTable
-from collegium.models.preprocessing.wide_table import USUAL, rows_to_learn_from, width_of
+from collegium.models.preprocessing.wide_table import (
+    USUAL,
+    categories_of_each,
+    rows_to_learn_from,
+    width_of,
+)
 
 MEGABYTE = 2**20
 
@@ -44,12 +49,14 @@ def test_three_thousand_columns_are_described_in_megabytes(view):
 
 
 def test_the_width_is_bounded_whatever_the_kinds_of_columns():
-    assert all(width_of(n, 0) <= 16_000 for n in range(USUAL + 1, 16_000, 97))
-    assert all(width_of(0, n) <= 40_000 for n in range(USUAL + 1, 13_000, 97))
+    for n in range(USUAL + 1, 16_000, 97):
+        assert width_of(n, n) <= 16_000
+        assert n * (categories_of_each(n, 60) + 1) <= max(28_000, 3 * n)
     for n_numbers, n_texts in ((101, 0), (0, 101), (300, 20), (2001, 3)):
         table, _ = people(60, n_numbers, n_texts)
-        view = BinnedTable(5).fit(table)
-        assert view._wide.width <= width_of(n_numbers, n_texts, 60)
+        view, n = BinnedTable(5).fit(table), n_numbers + n_texts
+        most = width_of(n, n_numbers) + n_texts * (categories_of_each(n, 60) + 1)
+        assert view._wide.width <= most
 
 
 @pytest.mark.parametrize("n_columns", [150, 2100])

@@ -134,7 +134,7 @@ def in_blocks(
     ``width``: numbers that a record is described by on the way.
     Returns (n_records, n_features): the same as of all at once.
     """
-    rows = min(_ROWS, max(_FEWEST_ROWS, _CELLS // max(1, width)))
+    rows = _rows_at_once(width)
     if len(frame) <= rows:
         return make(frame)
     first = make(frame.iloc[:rows])
@@ -143,6 +143,15 @@ def in_blocks(
     for start in range(rows, len(frame), rows):
         made[start : start + rows] = make(frame.iloc[start : start + rows])
     return made
+
+
+def cells_at_once(n_records: int, width: int) -> int:
+    """Count the numbers that records are described by together, if so many are described in blocks."""
+    return width * min(n_records, _rows_at_once(width))
+
+
+def _rows_at_once(width: int) -> int:
+    return min(_ROWS, max(_FEWEST_ROWS, _CELLS // max(1, width)))
 
 
 def _are_numbers(dtype: Any) -> bool:

@@ -61,23 +61,26 @@ def categories_of_each(n_columns: int, most: int | None) -> int:
     return few if most is None else min(few, most)
 
 
-def width_of(n_numbers: int, n_texts: int, most: int | None = None) -> int:
-    """Count by how many numbers a record of a wide table is described at most: from public numbers alone.
+def width_of(n_columns: int, n_numbers: int) -> int:
+    """Count by how many numbers the numbers of a record are described.
 
     Examples
     --------
-    >>> width_of(300, 0), width_of(10_000, 0), width_of(0, 10_000)
-    (2400, 10000, 30000)
+    >>> width_of(300, 300), width_of(3000, 2999)
+    (2400, 2999)
     """
-    n_columns = n_numbers + n_texts
     edges = edges_of_each(n_columns)
-    of_a_number = 2 + 2 * edges if edges else 1
-    return n_numbers * of_a_number + n_texts * (categories_of_each(n_columns, most) + 1)
+    return n_numbers * (2 + 2 * edges if edges else 1)
+
+
+def most_rows(width: int) -> int:
+    """Tell from how many public records of a wide table components are learnt at most."""
+    return max(_FEWEST_ROWS, _CELLS // width)
 
 
 def rows_to_learn_from(n_rows: int, width: int) -> NDArray[np.intp] | slice:
     """Choose public records at random where all of them, described, would not fit."""
-    most = max(_FEWEST_ROWS, _CELLS // width)
+    most = most_rows(width)
     if n_rows <= most:
         return slice(None)
     return np.sort(np.random.default_rng(0).permutation(n_rows)[:most])
@@ -110,7 +113,7 @@ class WideTable:
         check_columns(X)
         n_numbers, n_columns = len(numeric_columns(X)), X.shape[1]
         most = categories_of_each(n_columns, max_categories)
-        width = width_of(n_numbers, n_columns - n_numbers, max_categories)
+        width = width_of(n_columns, n_numbers) + (n_columns - n_numbers) * (most + 1)
         X = X.iloc[rows_to_learn_from(len(X), width)]
         encoder = TabularEncoder("onehot", "none", most).fit(X)
         encoded = encoder.transform(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from collegium.dpsgd.footprint import GIGABYTE, PROGRAM, bytes_of
 from collegium.dpsgd.run import DPSGDRun
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.report.plans import steps_table
@@ -12,6 +13,10 @@ from collegium.study.methods.dpsgd.page import signal_to_noise
 from collegium.study.methods.dpsgd.step_time import seconds_of
 from collegium.study.shown import records_shown
 from collegium.study.study_data import StudyData
+
+_COPIES = 4
+"""Of records, while they are read: the cells of a file as text, and as numbers."""
+_MUCH = 1.0  # GB
 
 
 def plan_numbers(run: DPSGDRun, data: StudyData) -> dict[str, Any]:
@@ -54,7 +59,15 @@ def plan_blocks(run: DPSGDRun, data: StudyData) -> list[Block]:
         ),
         *records_shown(data),
         Paragraph(f"All steps take {_minutes(seconds)} on this machine, once features are there."),
+        *_memory(run, data),
     ]
+
+
+def _memory(run: DPSGDRun, data: StudyData) -> list[Paragraph]:
+    """Say what memory a run takes, where that is much."""
+    records = sum(bytes_of(X) for X in (run.records.X, data.X_public) if X is not None)
+    size = (PROGRAM + _COPIES * records + run.working_bytes) / GIGABYTE
+    return [Paragraph(f"A run takes about {size:.1f} GB of memory.")] if size >= _MUCH else []
 
 
 def _coordinates(run: DPSGDRun) -> int:
