@@ -78,6 +78,7 @@ def test_a_value_lies_in_its_interval(
         assert answer.counted.startswith(counted)
         assert ("in equal parts" in answer.counted) == (named and rows == 1 and question != "count")
         assert answer.counted in text
+    assert answer.sentence[0].isupper() and answer.to_dict()["sentence"] == answer.sentence
     assert "±" not in text.splitlines()[0].replace("(± standard error", "")
 
 

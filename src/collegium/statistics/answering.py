@@ -35,6 +35,7 @@ from collegium.statistics.moments import Found, Moments
 from collegium.statistics.planned import Trade, trade_of, wasted
 from collegium.statistics.quantile_intervals import diameter
 from collegium.statistics.query import ONE_NUMBER, Query
+from collegium.statistics.question_words import sentence
 from collegium.statistics.rounds import SPREAD_IN_FIRST, Rounds
 from collegium.statistics.sums import Sums, Weighing
 from collegium.statistics.tables import Table
@@ -688,6 +689,7 @@ class Answering:
             facts,
             *self._unit_of(question.asked),
             self._silent,
+            sentence(question.asked),
         )
 
     def _unit_of(self, asked: Query) -> tuple[str, str]:

@@ -73,6 +73,8 @@ class Answer:
         Of counts: what is counted, "people" or "rows, at most 3 per person".
     silent : dict of str to int
         By level, how many people of the table have nothing left in the ledger: the answer is about others.
+    sentence : str
+        The question, as people say it.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class Answer:
     unit: str = ""
     counted: str = ""
     silent: Mapping[str, int] = field(default_factory=dict)
+    sentence: str = ""
 
     @property
     def value(self) -> Any:
@@ -156,6 +159,7 @@ class Answer:
         cells = self.cells.reset_index(drop=self._is_one)
         return {
             "question": self.question,
+            "sentence": self.sentence,
             "cells": [_plain(row) for row in cells.to_dict("records")],
             "keys": [] if self._is_one else [str(name) for name in self.cells.index.names],
             "confidence": self.confidence,
@@ -197,7 +201,8 @@ class Answer:
         shown = self.cells.to_html(float_format=lambda number: f"{number:.5g}", max_rows=40)
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         return (
-            f"<p><b>{html.escape(self.question)}</b></p>{shown}<p>{html.escape(self.how)}</p><p>Precision: "
+            f"<p><b>{html.escape(self.sentence or self.question)}</b></p>{shown}"
+            f"<p>{html.escape(self.how)}</p><p>Precision: "
             f"as if {self.effective:,.0f} of {self.people:,} people had been counted equally; "
             f"{html.escape(self.price)}.</p>" + (f"<ul>{notes}</ul>" if notes else "")
         )

@@ -13,6 +13,7 @@ import pandas as pd
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.promises import Promise
 from collegium.budgets import Budgets, Policy
+from collegium.data.date_format import day_of
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Ledger
@@ -21,6 +22,7 @@ from collegium.plain_text import csv_for_people
 from collegium.planner.share import Share
 from collegium.report.sections import Banner, Block, Listing
 from collegium.runs.observer import Observer
+from collegium.statistics.answer_words import DATE
 from collegium.statistics.ledgered import StatisticsSpending, relation_on
 from collegium.statistics.planned import Plan as AnswerPlan
 from collegium.statistics.query import Query
@@ -280,10 +282,17 @@ def as_table(answers: list[dict[str, Any]]) -> pd.DataFrame:
         {
             "question": one["question"],
             "keys": "; ".join(f"{name} = {cell[name]}" for name in one["keys"]),
-            **{name: cell[name] for name in numbers},
+            **{name: _in_unit(cell[name], name, one) for name in numbers},
             "confidence": one["confidence"],
+            "unit": one.get("unit", ""),
         }
         for one in answers
         for cell in one["cells"]
     ]
-    return pd.DataFrame(rows, columns=["question", "keys", *numbers, "confidence"])
+    return pd.DataFrame(rows, columns=["question", "keys", *numbers, "confidence", "unit"])
+
+
+def _in_unit(number: float | None, name: str, answer: dict[str, Any]) -> float | str | None:
+    """A number of an answer; of a date, the date, but for its error, which is in days."""
+    is_date = answer.get("unit") == DATE and number is not None and name != "standard_error"
+    return day_of(float(number or 0.0)) if is_date else number

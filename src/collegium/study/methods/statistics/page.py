@@ -28,7 +28,8 @@ from collegium.report.sections import (
     Text,
 )
 from collegium.report.words import GAUSSIAN_EPSILON, not_covered, repeated
-from collegium.statistics.answer_words import not_heard_in_words, numbers_of, percent_of
+from collegium.statistics.answer_words import in_digits, not_heard_in_words, numbers_of, percent_of
+from collegium.statistics.question_words import name_in_words
 from collegium.study.methods.statistics.plot import MOST_DRAWN, answer_figure
 
 _MOST_GROUPS = 8
@@ -161,6 +162,11 @@ def _written(answer: Mapping[str, Any], cell: Mapping[str, Any]) -> tuple[str, s
     return value or "—", error or "—", between or "—"
 
 
+def _asked(answer: Mapping[str, Any]) -> str:
+    """Say the question as people do."""
+    return _sentence(str(answer.get("sentence") or answer["question"]))
+
+
 def _percent(answer: Mapping[str, Any]) -> str:
     return f"{100 * answer['confidence']:g} %"
 
@@ -169,17 +175,25 @@ def _headline(answer: Mapping[str, Any]) -> Headline:
     value, error, between = _written(answer, answer["cells"][0])
     counted = answer.get("counted", "")
     if value == "—":
-        return Headline(_sentence(answer["question"]), "—", "too few people to say")
+        return Headline(_asked(answer), "—", "too few people to say")
+    if counted:
+        value = f"{value} {answer['unit']}"
+    said = [counted] * (counted != answer.get("unit", ""))
     if answer["cells"][0]["standard_error"] == 0:
-        return Headline(
-            _sentence(answer["question"]),
-            f"{value} {counted}".rstrip(),
-            "public: it cost nothing",
-        )
-    beside = "" if error == "—" else f"standard error {error}; "
-    said = [f"{beside}{_percent(answer)} interval {between}"]
+        return Headline(_asked(answer), value, "; ".join([*said, "public: it cost nothing"]))
+    said += [f"standard error {error}"] * (error != "—")
+    said += [f"{_percent(answer)} interval {between}", *_read(answer["cells"][0])]
     said += filter(None, [not_heard_in_words(answer["people"], answer.get("silent", {}))])
-    return Headline(_sentence(answer["question"]), f"{value} {counted}".rstrip(), "; ".join(said))
+    return Headline(_asked(answer), value, "; ".join(said))
+
+
+def _read(cell: Mapping[str, Any]) -> list[str]:
+    """Say how many rows could be read, where that is known."""
+    if cell.get("readable") is None:
+        return []
+    digits = in_digits(cell["readable_error"], cell["readable"])
+    error = f"{cell['readable_error']:,.{digits}f}"
+    return [f"{cell['readable']:,.{digits}f} rows could be read (standard error {error})"]
 
 
 def _names(answer: Mapping[str, Any]) -> list[str]:
@@ -203,19 +217,21 @@ def _first_of(answer: Mapping[str, Any]) -> Text:
 def _figure(number: int, answer: Mapping[str, Any]) -> Figure:
     names, cells = _names(answer), answer["cells"][:MOST_DRAWN]
     values = [_written(answer, cell) for cell in cells]
+    silent = not_heard_in_words(answer["people"], answer.get("silent", {}))
     told = "; ".join(
         f"{name}: {value} ({between})"
         for name, (value, _, between) in zip(names, values, strict=True)
     )
     return Figure(
         f"answer{number}",
-        _sentence(clean(answer["question"])),
+        clean(_asked(answer)),
         clean(told),
         lambda: answer_figure(
             names, [value for value, _, _ in values], cells, answer.get("unit", "")
         ),
         (
-            f"Lines: {_percent(answer)} intervals. They allow for the noise and the unequal weights.",
+            f"Lines: {_percent(answer)} intervals. They allow for the noise and the unequal weights."
+            f"{f' Counted: {silent}.' if silent else ''}",
             *_first_of(answer),
         ),
         _table(answer),
@@ -225,23 +241,27 @@ def _figure(number: int, answer: Mapping[str, Any]) -> Figure:
 
 def _table(answer: Mapping[str, Any]) -> Table:
     counted = answer.get("counted", "")
-    columns = (
-        Column(_sentence(", ".join(answer["keys"])), is_number=False),
+    columns: list[Column] = [
+        Column(_sentence(", ".join(map(name_in_words, answer["keys"]))), is_number=False),
         Column(f"Value, in {counted}" if counted else "Value"),
         Column("Standard error"),
         Column("Interval"),
-    )
+    ]
     cells = answer["cells"][:MOST_DRAWN]
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (name, *_written(answer, cell)) for name, cell in zip(_names(answer), cells, strict=True)
     ]
+    if any(_read(cell) for cell in cells):
+        columns.append(Column("Rows that could be read"))
+        read = [f"{cell['readable']:,.0f}" if _read(cell) else "—" for cell in cells]
+        rows = [(*row, one) for row, one in zip(rows, read, strict=True)]
     silent = not_heard_in_words(answer["people"], answer.get("silent", {}))
     caption = (
-        f"{_sentence(clean(answer['question']))}. Intervals: {_percent(answer)}. —: too few people to say, "
-        f"or an error that is unknown.{f' Counted: {silent}.' if silent else ''}",
+        f"{clean(_asked(answer))}. Intervals: {_percent(answer)}. —: too few people to say, or an error "
+        f"that is unknown.{f' Counted: {silent}.' if silent else ''}",
         *_first_of(answer),
     )
-    return Table(columns, rows, caption)
+    return Table(tuple(columns), rows, caption)
 
 
 def _effects(data: StatisticsReport) -> Section:
@@ -271,7 +291,7 @@ def _notes(answers: Sequence[Mapping[str, Any]]) -> list[Text]:
     about: dict[str, list[str]] = {}
     for one in answers:
         for note in one["notes"]:
-            about.setdefault(note, []).append(one["question"])
+            about.setdefault(note, []).append(_asked(one))
     return [
         f"{_sentence(note)}{'' if len(its) > 1 else f' ({its[0]})'}." for note, its in about.items()
     ]
@@ -332,7 +352,7 @@ def _paid(answers: Sequence[Mapping[str, Any]], groups: Sequence[str]) -> Table:
         paid = {str(row["group"]): row["share"] for row in answer["paid"]}
         rows.append(
             (
-                answer["question"],
+                _asked(answer),
                 f"{count(round(answer['effective']))} of {count(answer['people'])}",
                 *("—" if paid.get(name) is None else percent_of(paid[name]) for name in groups),
             )

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from collegium.report.sections import Banner, Block, Listing
-from collegium.statistics.answer_notes import notes_apart
+from collegium.statistics.answer_notes import costs_anything, notes_apart
+from collegium.statistics.answer_words import price_in_words
 from collegium.study.result import PublishedResult
 
 
@@ -30,7 +31,11 @@ class StatisticsResult(PublishedResult):
         own, of_all = notes_apart(self.answers)
         lines = []
         for answer, notes in zip(self.answers, own, strict=True):
-            lines += [answer["text"], *(f"  • {note}" for note in notes)]
+            lines.append(answer["text"])
+            if costs_anything(answer):
+                shares = {str(row["group"]): row["share"] for row in answer["paid"]}
+                lines.append(f"  {price_in_words(shares)}")
+            lines += [f"  • {note}" for note in notes]
         lines += [f"• {note}" for note in of_all]
         lines += [
             f"{question}: paid for, and lost in a crash; it is not drawn again."
