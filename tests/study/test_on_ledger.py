@@ -675,7 +675,8 @@ def test_a_pure_ledger_names_the_keys_that_go_with_it_and_shows_no_delta(folder,
         settled_method(config, StudyFolder(folder / "out"), Observer(), keep=True)
         plan_study(config)
     assert "\n" not in str(refusal.value)
-    named = {"method": {"kind": "pate"}, "aggregation": {"aggregator": "lnmax", "gamma": 0.05}}
+    named = {"method": {"kind": "pate"}, "aggregation": {"aggregator": "lnmax", "gamma": 0.05},
+             "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "n_teachers": 15}}  # fmt: skip
     given = study(folder, aggregation=None, teachers=None).given
     result = run(config_from({**given, **named}, folder), folder / "out")
     assert not any("of each δ" in line for line in result.privacy.sentences())
