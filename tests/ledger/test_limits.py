@@ -157,3 +157,13 @@ def test_no_share_that_is_set_aside_leaves_the_best_test_more(epsilon, delta, sh
     """So the consent page, which does not know the ledger, promises no less than a receipt."""
     limits = [Lifetime(delta_0_share=one).limit(Budget(epsilon, delta)) for one in (share, 0.0)]
     assert limits[0].right_guesses <= limits[1].right_guesses * (1 + 1e-11)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 1e-3, 1.0, 10.0])
+@pytest.mark.parametrize("share", [1e-4, 0.1, 0.5, 0.9])
+def test_a_part_of_a_budget_costs_that_share_however_small(epsilon, share):
+    """Where its ε rounds to 0 at the same δ, a part has a smaller δ: it was refused."""
+    lifetime, whole = Lifetime(delta_0_share=0.0), Budget(epsilon, 1e-5)
+    part, _ = lifetime.part(whole, share)
+    taken = lifetime.all_of(part).mu_squared / lifetime.limit(whole).mu_squared
+    assert share * (1 - 1e-5) <= taken <= share * (1 + 1e-9)

@@ -3,6 +3,7 @@
 import json
 import shutil
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from collegium import Ledger, Policy, PrivacyWarning
 from collegium.errors import BudgetExceededError, InputError, LedgerError, StudyMismatchError
+from collegium.ledger import known_ledgers
 from collegium.pate.voting.labelling import LabellingJob
 from collegium.runs.observer import Observer
 from collegium.study.config import config_from
@@ -18,6 +20,7 @@ from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.methods.votes import label_job
 from collegium.study.on_ledger import StudyLedger
+from collegium.study.planned_settings import settled_method
 from collegium.study.runner import plan_study, run_study
 from tests.settings_file import settings
 
@@ -66,7 +69,8 @@ def study(folder, spend=1.0, **sections):
         "run": {"n_jobs": 1},
     }  # fmt: skip
     for section, keys in sections.items():
-        settings[section] = {**settings.get(section, {}), **keys}
+        settings[section] = {**settings.get(section, {}), **(keys or {})}
+    settings = {name: keys for name, keys in settings.items() if sections.get(name, "") is not None}
     if settings.get("ledger", {}).get("url") != "none":
         settings["privacy"].setdefault("spend", spend)
     return config_from(settings, folder)
@@ -659,3 +663,47 @@ def test_a_label_job_without_names_says_that_nobody_remembers(ballots, collegium
     assert code == 0 and "no ledger remembers" in said and "--people" in said
     code, _, said = label(collegium, ballots, "two", "--sigma", 9, "--ledger", ballots / "x.ledger")
     assert code == 2 and "no ledger can remember this" in said
+
+
+@pytest.mark.parametrize(
+    "own", [{"method": {"kind": "dpsgd"}, "dpsgd": {"steps": 3}}, {"method": {}}]
+)
+def test_a_pure_ledger_names_the_keys_that_go_with_it_and_shows_no_delta(folder, collegium, own):
+    Ledger.create(folder / "private.ledger", promise="pure")
+    config = study(folder, **own, aggregation=None, teachers=None)
+    with pytest.raises(InputError, match=r"promises pure ε.*aggregator = .lnmax") as refusal:
+        settled_method(config, StudyFolder(folder / "out"), Observer(), keep=True)
+        plan_study(config)
+    assert "\n" not in str(refusal.value)
+    named = {"method": {"kind": "pate"}, "aggregation": {"aggregator": "lnmax", "gamma": 0.05},
+             "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "n_teachers": 15}}  # fmt: skip
+    given = study(folder, aggregation=None, teachers=None).given
+    result = run(config_from({**given, **named}, folder), folder / "out")
+    assert not any("of each δ" in line for line in result.privacy.sentences())
+    code, said, _ = collegium("ledger", "show", folder / "private.ledger")
+    assert code == 0 and "δ" not in said and "share of the granted ε" in said.replace("\n", " ")
+
+
+def test_what_a_release_takes_and_leaves_is_said_in_one_unit(folder, collegium):
+    """It was 10 % of what is left, 28.4 % of ε and 5.0 % of μ² in one plan; tenths were rounded unsaid."""
+    direct = {
+        "method": {"kind": "dpsgd"},
+        "dpsgd": {"steps": 3},
+        "aggregation": None,
+        "teachers": None,
+    }
+    run(study(folder, **direct, privacy={"spend": 0.25}), folder / "first")
+    planned = plan_study(study(folder, **direct, privacy={"spend": 0.1}))
+    assert "takes at most 7% of what people granted" in planned.ledger.in_words
+    assert "at least 68% left" in planned.ledger.in_words
+    assert planned.ledger.in_words.endswith("rounded down to tenths)")
+    assert "of what this release may use" in planned.plan.in_short()
+    run(study(folder, **direct, privacy={"spend": 0.1}), folder / "second")
+    assert "takes 7.0 % of a budget" in collegium("ledger", "show", folder / "private.ledger")[1]
+
+
+def test_two_programs_do_not_lose_each_others_ledger_in_the_list(folder):
+    names = [str(folder / f"{number}.ledger") for number in range(12)]
+    with ThreadPoolExecutor(6) as programs:
+        list(programs.map(lambda name: known_ledgers.note(name, None), names))
+    assert set(names) <= set(known_ledgers.known_ledgers())

@@ -67,8 +67,9 @@ OVERLAP_ALLOWED = (
 WHAT_IS_LEFT = (
     "A ledger keeps one account per person over all releases. What a group grants here is at most what every "
     "one of its members had left there, and not all that they once granted; who had too little left takes no "
-    "part. A small share of each δ is kept back there"
+    "part"
 )
+KEPT_BACK = "A small share of each δ is kept back there"
 GIVEN = (
     "People who chose {} let their records be published: the student learns from them as they are, and "
     "nothing is promised to them. They are in no group, and no teacher learns from them"
@@ -211,7 +212,8 @@ class Arrangement:
         levels = ", ".join(repr(level) for level in self.public_levels)
         said = {
             OVERLAP_ALLOWED: self.public_may_overlap,
-            WHAT_IS_LEFT: self.on_ledger,
+            WHAT_IS_LEFT: self.on_ledger and self.promise is Promise.PURE,
+            f"{WHAT_IS_LEFT}. {KEPT_BACK}": self.on_ledger and self.promise is not Promise.PURE,
             (GIVEN_DIRECTLY if self.direct else GIVEN).format(levels): bool(levels),
         }
         return tuple(sentence for sentence, holds in said.items() if holds)

@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Tabulate level, people, budget, what was spent and what is left: one row for each history."""
+    from collegium.accounting.promises import Promise
     from collegium.accounting.statement import budget_and_cost, budget_in_digits, percent_left
     from collegium.ledger.limits import IN_WORDS
 
+    is_pure = standings[0].limit.promise is Promise.PURE  # which has no δ
     table = Table(
         title="What each person granted, has spent, and has remaining",
         title_justify="left",
         box=SIMPLE_HEAD,
-        caption="ε and δ per person, over all releases and reservations together. Remaining: share of "
-        f"the granted {IN_WORDS[standings[0].limit.promise]}.",
+        caption=f"{'ε' if is_pure else 'ε and δ'} per person, over all releases and reservations together. "
+        f"Remaining: share of the granted {IN_WORDS[standings[0].limit.promise]}.",
         caption_justify="left",
     )
-    for name in ("level", "people", "releases", "budget ε", "δ", "spent ε", "remaining"):
+    deltas = () if is_pure else ("δ",)
+    for name in ("level", "people", "releases", "budget ε", *deltas, "spent ε", "remaining"):
         table.add_column(name, justify="left" if name == "level" else "right")
     for one in standings:
         granted, spent = budget_and_cost(one.budget.epsilon, one.epsilon_spent)
@@ -36,7 +39,7 @@ def standings_table(standings: Sequence[Standing]) -> Table:
             f"{one.owners:,}",
             f"{one.n_releases:,}",
             granted,
-            budget_in_digits(one.budget.delta),
+            *(() if is_pure else (budget_in_digits(one.budget.delta),)),
             spent,
             "has left" if one.has_left else percent_left(one.share_left),
         )

@@ -128,16 +128,17 @@ class Allowance:
         counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.groups))
         return dict(zip(self.groups, counts.tolist(), strict=True))
 
-    def left_afterwards(self, granted: Budgets, left: Balance) -> dict[str, float]:
-        """What is left to each group if all of it is used, at least, as a share of what its members grant."""
+    def left_afterwards(self, granted: Budgets, left: Balance) -> dict[str, tuple[float, float]]:
+        """What it takes of each group at most, and leaves at least, as shares of what members grant."""
         found = {}
         for code, (name, part) in enumerate(self.groups.items()):
             its = np.flatnonzero(self.codes == code)
             taken = self.lifetime.all_of(part)
             shares = [self.lifetime.limit(one).share_of(taken) for one in granted.groups.values()]
             if its.size and not part.is_unlimited:
-                after = left.share[its] - np.array(shares)[granted.owner_group[its]]
-                found[name] = max(0.0, float(after.min()))
+                takes = np.array(shares)[granted.owner_group[its]]
+                after = left.share[its] - takes
+                found[name] = float(takes.max()), max(0.0, float(after.min()))
         return found
 
     def if_raised(self, granted: Budgets, levels: Mapping[str, float]) -> dict[str, Budget]:

@@ -11,7 +11,11 @@ import json
 import os
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from collegium.durable import write_durably
+
+_PATIENCE_S = 5.0
 
 
 def list_file() -> Path:
@@ -38,11 +42,17 @@ def known_ledgers() -> dict[str, Path | None]:
 
 def note(url: str, key: Path | None) -> None:
     """Add a ledger to the list."""
-    rows = known_ledgers()
-    if "://" in url or resolved(url) in rows:
+    if "://" in url or resolved(url) in known_ledgers():
         return
-    rows[resolved(url)] = key and key.resolve()
-    with contextlib.suppress(OSError):
+    # A list that cannot be written, or that another program does not let go of, is no reason to stop.
+    with contextlib.suppress(OSError, Timeout):
         list_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        written = json.dumps([[one, file and str(file)] for one, file in rows.items()])
-        write_durably(list_file(), written.encode(), private=True)
+        with FileLock(list_file().with_suffix(".lock"), timeout=_PATIENCE_S, mode=0o600):
+            rows = known_ledgers()  # others may have added theirs meanwhile
+            rows[resolved(url)] = key and key.resolve()
+            _write(rows)
+
+
+def _write(rows: dict[str, Path | None]) -> None:
+    written = json.dumps([[one, file and str(file)] for one, file in rows.items()])
+    write_durably(list_file(), written.encode(), private=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from collegium.accounting.events import Event
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
+from collegium.accounting.gaussian import gdp_delta, gdp_epsilon, gdp_mu
 from collegium.accounting.promises import Promise
 from collegium.accounting.tradeoff import right_guesses
 from collegium.budgets import Budget
@@ -25,6 +25,8 @@ HALF = 0.5
 PROMISES = (Promise.GAUSSIAN, Promise.PURE)
 IN_WORDS = {Promise.GAUSSIAN: "μ²", Promise.PURE: "ε"}
 """What adds up over releases."""
+_LEAST = 1e-12
+"""The least ε that a part of a budget has."""
 _ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
 
 
@@ -225,8 +227,7 @@ class Lifetime:
         if self.promise is Promise.PURE:
             return Budget(budget.epsilon * share, budget.delta), 0.0
         mu = math.sqrt(self.limit(budget).mu_squared * share) * (1 - _ROUNDING)
-        part = Budget(float(gdp_epsilon(mu, usable.delta)), usable.delta)
-        return part, self._delta_0(budget) * share * (1 - _ROUNDING)
+        return _of_mu(mu, usable.delta), self._delta_0(budget) * share * (1 - _ROUNDING)
 
     def all_of(self, part: Budget) -> Cost:
         """What a release costs that uses up all of a part: what its account allows."""
@@ -236,6 +237,14 @@ class Lifetime:
     def _delta_0(self, budget: Budget) -> float:
         share = self.delta_0_share
         return math.nextafter(budget.delta * share, 0.0) if share else 0.0
+
+
+def _of_mu(mu: float, delta: float) -> Budget:
+    """Find the budget at δ that μ is; where its ε would be 0, at the δ of the least ε instead."""
+    epsilon = float(gdp_epsilon(mu, delta))
+    if epsilon >= _LEAST:
+        return Budget(epsilon, delta)
+    return Budget(_LEAST, gdp_delta(mu, _LEAST) * (1 - _ROUNDING))
 
 
 def _without(delta: float, delta_0: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.data.record_kinds import kind_of_records
@@ -20,10 +18,10 @@ from collegium.dpsgd.by_rule import signal
 from collegium.dpsgd.grid import MAX_NOISE
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
+from collegium.ledger.limits import Lifetime
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.personalisation.rates import plan_dpsgd
 
-_LEAST = 1e-12
 LABELS = "labels"
 """A goal that only votes reach."""
 
@@ -122,7 +120,8 @@ class Facts:
         """Let everybody grant only a share of their μ²."""
         if share == 1.0:
             return self
-        groups = {name: _part_of(budget, share) for name, budget in self.groups.items()}
+        lifetime = Lifetime(delta_0_share=0.0)  # which is apart already, where a ledger keeps it
+        groups = {name: lifetime.part(one, share)[0] for name, one in self.groups.items()}
         return replace(self, groups=groups)
 
     def require_drawable(self) -> None:
@@ -143,10 +142,3 @@ class Facts:
     def signal(self) -> float:
         """Σ of μ over people, as far as a common plan uses it: what accuracy under noise depends on."""
         return signal(self.dpsgd_plan)
-
-
-def _part_of(budget: Budget, share: float) -> Budget:
-    if budget.is_unlimited:
-        return budget
-    mu = gdp_mu(budget.epsilon, budget.delta) * math.sqrt(share)
-    return Budget(max(float(gdp_epsilon(mu, budget.delta)), _LEAST), budget.delta)

@@ -114,11 +114,21 @@ class StudyLedger(Generic[S]):
             found = spending.allowance.left_afterwards(spending.people, self.left)
         if not found:
             return f"the ledger {self.place} remembers this release"
-        said = " to ".join(dict.fromkeys(f"{100 * f(found.values()):.0f} %" for f in (min, max)))
+        takes = [taken for taken, _ in found.values()]
+        leaves = [after for _, after in found.values()]
         return (
-            f"the ledger {self.place} remembers this release; after it, those who take part have at least "
-            f"{said} left of what they granted"
+            f"the ledger {self.place} remembers this release, which takes at most {_from_to(takes)} of what "
+            f"people granted; after it, those who take part have at least {_from_to(leaves)} left of what "
+            f"they granted{self._rounded()}"
         )
+
+    def _rounded(self) -> str:
+        """Say that what is left counts in whole tenths, where that makes a difference."""
+        assert self.left is not None
+        tenths = 10 * self.left.share[self.spending.allowance.codes >= 0]
+        if np.allclose(tenths, np.round(tenths), atol=1e-6):
+            return ""
+        return " (what they had left was rounded down to tenths)"
 
     def was_just_entered(self) -> bool:
         """Tell whether its ledger knows it, and its folder does not know that: a crash came between."""
@@ -231,7 +241,7 @@ class StudyLedger(Generic[S]):
         reservation.settle(known.reserved)
         raise LedgerError(
             f"this release was given back by hand ({known.ended_by_hand}), but questions had been asked: all "
-            "that was reserved is charged now, and nothing more is drawn; begin a new one (--out)"
+            "that was reserved is charged now, and nothing more is drawn; a new one (--out) may use the rest"
         )
 
     def settle(self, folder: StudyFolder, *drawn: Any) -> None:
@@ -253,6 +263,10 @@ class StudyLedger(Generic[S]):
         if changed != self._kept:
             self._kept = changed
             folder.write_json(folder.path / KEPT_ALLOWANCE, changed)
+
+
+def _from_to(shares: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{100 * f(shares):.0f} %" for f in (min, max)))
 
 
 class Reserved(NamedTuple):

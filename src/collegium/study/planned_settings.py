@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.promises import Promise
 from collegium.budgets import Budget
 from collegium.data.class_shares import as_class_shares
 from collegium.dpsgd.ledgered import DPSGDSpending, allow
@@ -209,6 +210,16 @@ def _instead(facts: Facts, levels: Mapping[str, float]) -> Facts:
     return replace(facts, groups=groups)
 
 
+def require_gaussian(ledger: Ledger) -> None:
+    """Refuse a ledger of pure ε, where noise is Gaussian, and say which keys go with it."""
+    if ledger.lifetime.promise is Promise.PURE:
+        raise InputError(
+            f"the ledger {ledger} promises pure ε, and direct training has Gaussian noise, which has none: "
+            'set method.kind = "pate" and aggregation.aggregator = "lnmax", whose noise is Laplace, or name '
+            "another ledger (ledger.url)"
+        )
+
+
 def _on_ledger(
     people: PeopleOnLedger,
     found: tuple[Place, Ledger | None],
@@ -225,6 +236,8 @@ def _on_ledger(
     if opened is None:  # everybody has everything, unless another ledger knows them
         people.looked_up(place, data.people, None)
         return facts
+
+    require_gaussian(opened)
 
     def decide(left: Balance, _: Ledger | None) -> Allowance:
         return allow(left, None, data.people)

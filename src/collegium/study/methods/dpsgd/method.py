@@ -42,7 +42,7 @@ from collegium.study.methods.dpsgd.page import dpsgd_page, dpsgd_report
 from collegium.study.methods.dpsgd.recipe import dpsgd_recipe_of
 from collegium.study.methods.dpsgd.result import DPSGDResult, measured, unjudged
 from collegium.study.methods.dpsgd.settings import FROM_LABELS, DPSGDSection
-from collegium.study.methods.dpsgd.shown import plan_blocks, plan_numbers, share_used
+from collegium.study.methods.dpsgd.shown import plan_blocks, plan_numbers, used_in_words
 from collegium.study.methods.dpsgd.student import distilled_student_of
 from collegium.study.methods.dpsgd.terms import DPSGDTerms
 from collegium.study.methods.protocol import (
@@ -56,7 +56,7 @@ from collegium.study.methods.protocol import (
 )
 from collegium.study.notes import KeptNotes
 from collegium.study.pages import write_pages, write_privacy
-from collegium.study.planned_settings import facts_of
+from collegium.study.planned_settings import facts_of, require_gaussian
 from collegium.study.predicted_quality import foretold_beside
 from collegium.study.result import as_chosen, notes_on_test_records
 from collegium.study.shown import columns_of
@@ -84,7 +84,8 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
             student_preprocessing_of(config)
 
     def check_on(self, study: Study[StudyData], promised: Ledger) -> None:
-        """Refuse neighbours that are weaker than the ledger's."""
+        """Refuse a ledger of pure ε, and neighbours that are weaker than the ledger's."""
+        require_gaussian(promised)
         _relation(study.begun_in, promised, dpsgd_recipe_of(study.config))
 
     def allowance(self, study: Study[StudyData], left: Balance) -> Allowance:
@@ -216,8 +217,7 @@ class DPSGDStudyPlan(Plan[DPSGDSpending, Learnt]):
 
     def in_short(self) -> str:
         """How many steps there are, and what they use."""
-        used = f"{100 * share_used(self.run):.1f} % of all granted budgets are used"
-        return f"{self.run.plan.steps:,} steps, in which {used}"
+        return f"{self.run.plan.steps:,} steps, in which {used_in_words(self.run)}"
 
     def note_in(self, notes: KeptNotes) -> None:
         """Let the run note here."""

@@ -49,7 +49,7 @@ def plan_blocks(run: DPSGDRun, data: StudyData) -> list[Block]:
         steps_table(plan, dpsgd.clip_norm),
         Paragraph(
             f"{plan.steps:,} steps, each with noise of {plan.noise * dpsgd.clip_norm:.4g} in every "
-            f"coordinate of its sum; {100 * share_used(run):.1f} % of all granted budgets are used."
+            f"coordinate of its sum; {used_in_words(run)}."
         ),
         *([Paragraph(filtered)] if dpsgd.n_steps_taken > plan.steps else []),
         Paragraph(
@@ -72,6 +72,14 @@ def _memory(run: DPSGDRun, data: StudyData) -> list[Paragraph]:
 
 def _coordinates(run: DPSGDRun) -> int:
     return run.n_parameters * run.loss.n_outputs
+
+
+def used_in_words(run: DPSGDRun) -> str:
+    """Say how much all steps use: of what people granted, or of what a ledger lets the release use."""
+    share = f"{100 * share_used(run):.1f} %"
+    if run.arrangement.on_ledger:
+        return f"{share} of what this release may use is used"
+    return f"{share} of all granted budgets are used"
 
 
 def share_used(run: DPSGDRun) -> float:
