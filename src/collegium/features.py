@@ -11,6 +11,7 @@ _HOMES = {
     "collegium.models.features.principal": ["PublicComponents"],
     "collegium.models.features.scattering": ["ScatteringTransform"],
     "collegium.models.preprocessing.binned_table": ["BinnedTable"],
+    "collegium.models.preprocessing.declared_table": ["DeclaredTable"],
     "collegium.models.preprocessing.pixels": ["PixelScaler"],
     "collegium.models.preprocessing.principal_table": ["PrincipalTable"],
     "collegium.models.preprocessing.tabular_encoder": ["TabularEncoder"],
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collegium.models.features.principal import PublicComponents
     from collegium.models.features.scattering import ScatteringTransform
     from collegium.models.preprocessing.binned_table import BinnedTable
+    from collegium.models.preprocessing.declared_table import DeclaredTable
     from collegium.models.preprocessing.pixels import PixelScaler
     from collegium.models.preprocessing.principal_table import PrincipalTable
     from collegium.models.preprocessing.tabular_encoder import TabularEncoder
@@ -32,6 +34,7 @@ else:  # so that type checkers know every name, and that there are no others
 __all__ = [
     "BinnedTable",
     "CachedTransform",
+    "DeclaredTable",
     "Embeddings",
     "KernelComponents",
     "PixelScaler",

@@ -97,6 +97,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     preprocessing : "auto", None or transformer
         Fitted on the public records only, applied to all; rows are then brought to unit length. ``"auto"``:
         what is usual for such records, or None where there are no public ones. None: features as they are.
+        What learns nothing needs no public records: :class:`~collegium.features.DeclaredTable` of a schema.
     classes : array-like, optional
         The public list of classes. Default: those that occur in ``y``, which the guarantee then does not
         cover: ``privacy_`` says so, and a :class:`~collegium.PrivacyWarning` is given.

@@ -37,7 +37,7 @@ from collegium.models.catalogue import build_preprocessing
 from collegium.parameters import settings_of
 from collegium.personalisation.bins import few_budgets
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
-from collegium.runs.callers import with_what_called
+from collegium.runs.callers import needs_no_records, with_what_called
 from collegium.runs.estimator_base import (
     Face,
     check_running,
@@ -165,12 +165,13 @@ class DPSGDEstimator(Face):
                 f"preprocessing must be 'auto', None or a transformer, got {shown(preprocessing)}"
             )
         if X_public is None:
-            if preprocessing is not None and not isinstance(preprocessing, str):
+            if isinstance(preprocessing, str):
+                preprocessing = None
+            elif preprocessing is not None and not needs_no_records(preprocessing):
                 raise InputError(
                     f"preprocessing ({type(preprocessing).__name__}) is fitted on public records, and there "
                     "are none: give X_public, or leave preprocessing out"
                 )
-            preprocessing = None
         elif isinstance(preprocessing, str):
             preprocessing = usual_preprocessing(X_public)
         return DPSGDRecipe(

@@ -34,7 +34,8 @@ def as_rows(seen: Any, what: str) -> Floats:
             raise InputError(
                 f"column {listed(others)} of the {what} holds no numbers, and which categories there are is "
                 "never read off private records: give X_public, public records with the same columns (and "
-                "leave preprocessing as it is), or leave such columns out"
+                "leave preprocessing as it is), or preprocessing=DeclaredTable(Schema({…})), or leave such "
+                "columns out"
             )
         seen = seen.to_numpy(np.float64, na_value=np.nan)
     elif hasattr(seen, "toarray"):

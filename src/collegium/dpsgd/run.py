@@ -16,11 +16,13 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement, large_deltas
 from collegium.budgets import Budgets
+from collegium.data.tables import take_rows
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.by_rule import curvature, learning_rate, with_components
 from collegium.dpsgd.filtered import Filtered
@@ -223,6 +225,8 @@ class DPSGDRun:
         """What the model sees of records: fitted on public ones."""
         if self.recipe.preprocessing is None:
             return View(None)
+        if self.records.X_public is None:  # it needs none: the estimator has seen to that
+            return View(clone(self.recipe.preprocessing, safe=False))
         return fitted_view(self._preprocessing, self.records.X_public, "preprocessing")
 
     @property
@@ -341,8 +345,12 @@ class DPSGDRun:
     @property
     def n_parameters(self) -> int:
         """Length of each output's parameters: the features, and the constant."""
-        seen = self.records.X if self.records.X_public is None else self.X_seen
-        return int(seen.shape[1]) + 1
+        if self.records.X_public is not None:
+            return int(self.X_seen.shape[1]) + 1
+        one = take_rows(
+            self.records.X, slice(0, 1)
+        )  # how many features there are follows from no value
+        return int(self.view.of_private(one).shape[1]) + 1
 
     def model(self, learnt: Learnt) -> Any:
         """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""

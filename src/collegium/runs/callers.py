@@ -87,6 +87,13 @@ def refuse_learners_before() -> None:
             )
 
 
+def needs_no_records(transformer: Any) -> bool:
+    """Tell whether a transformer works without having been fitted to anything here."""
+    if isinstance(transformer, FrozenEstimator):
+        return True
+    return not any(hasattr(transformer, name) for name in _PARTS) and not _learns(transformer)
+
+
 def _learns(step: Any) -> bool:
     """Tell whether a transformer takes anything from the records that it is fitted to."""
     if step is None or isinstance(step, str | FrozenEstimator):
