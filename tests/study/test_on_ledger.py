@@ -694,8 +694,8 @@ def test_what_a_release_takes_and_leaves_is_said_in_one_unit(folder, collegium):
     }
     run(study(folder, **direct, privacy={"spend": 0.25}), folder / "first")
     planned = plan_study(study(folder, **direct, privacy={"spend": 0.1}))
-    assert "takes at most 7% of what people granted" in planned.ledger.in_words
-    assert "at least 68% left" in planned.ledger.in_words
+    assert "takes at most 7 % of what people granted" in planned.ledger.in_words
+    assert "at least 68 % left" in planned.ledger.in_words
     assert planned.ledger.in_words.endswith("rounded down to tenths)")
     assert "of what this release may use" in planned.plan.in_short()
     run(study(folder, **direct, privacy={"spend": 0.1}), folder / "second")
