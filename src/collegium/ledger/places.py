@@ -58,6 +58,14 @@ class Place:
             return None
         return Ledger(self.url, self.key)
 
+    def of_anybody(self) -> tuple[Place, Ledger | None]:
+        """Find the ledger before people are known: this one, or else ``people.ledger`` beside the data."""
+        ledger = self.opened()
+        if ledger is not None or self.is_asked_for:
+            return self, ledger
+        for_all = replace(self, url=str(Path(self.url).with_name(FOR_ALL)))
+        return (for_all, for_all.opened()) if Path(for_all.url).exists() else (self, None)
+
     def of(self, people: Budgets) -> tuple[Place, Ledger | None]:
         """Find the ledger of some people, and open it; None if it is not there yet.
 
@@ -65,12 +73,9 @@ class Place:
         another that knows any of them. Where that knows few, the user is asked whether they are the same
         (:func:`~collegium.ledger.admission.refuse_strangers`).
         """
-        ledger = self.opened()
+        place, ledger = self.of_anybody()
         if ledger is not None or self.is_asked_for:
-            return self, ledger
-        for_all = replace(self, url=str(Path(self.url).with_name(FOR_ALL)))
-        if Path(for_all.url).exists():
-            return for_all, for_all.opened()
+            return place, ledger
         for place, other in self._beside():
             if other.knows(people):
                 return place, other

@@ -45,7 +45,7 @@ def read_policy(path: Path) -> StatedPolicy:
         if SECTIONS.keys() & given.keys() - {Privacy.section}:
             config = config_from(given, path.resolve().parent)
             place = place_of(config)
-            ledger = None if place is None else place.opened()
+            ledger = None if place is None else place.of_anybody()[1]
             promise = None if ledger is None else ledger.lifetime.promise
             return StatedPolicy(_promised(config), _arrangement(config), promise)
         keys = given.get(Privacy.section, given)
