@@ -327,7 +327,7 @@ def test_what_is_left_pays_for_half_unless_the_setting_that_is_named_says_more(t
     told = []
     place = new_ledger(tmp_path)
     run_study(study(tmp_path, table(), ledger=place), tmp_path / "out", Notes())
-    (chosen,) = [note for note in told if note.startswith("this release takes 50% of what")]
+    (chosen,) = [note for note in told if note.startswith("this release takes 50 % of what")]
     assert (
         "statistics.spend" in chosen and "privacy.spend" not in chosen
     )  # which means nothing here
