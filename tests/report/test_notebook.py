@@ -48,6 +48,7 @@ def shown() -> dict[str, Any]:
             candidate,
             candidate.sections,
             Expected("accuracy", 0.7, 0.8, 0.9, "rehearsed", 0.5),
+            gigabytes=1000.0,  # more than this process takes, which a terminal counts as well
             consent=(Consent(EVIL, 40, 1.0, 2.0, 1.5, 0.02),),
             notes=("the model would be no better than one answer", "another note"),
         ),
