@@ -34,6 +34,7 @@ def people(rng: np.random.Generator) -> pd.DataFrame:
             "f": rng.random(N) < 0.3,
             "ends": rng.integers(0, 2, N).astype(float),
             "y": rng.normal(0.3, 0.6, N).clip(-2, 3),
+            "m": np.where(rng.random(N) < 0.3, np.nan, rng.normal(0.3, 0.6, N).clip(-2, 3)),
         }
     )
 
@@ -52,6 +53,7 @@ def repeated(
             "f": {"kind": "flag", "missing": False},
             "ends": {"kind": "number", "bounds": [0, 1], "missing": False},
             "y": {"kind": "number", "bounds": [-2, 3], "missing": False},
+            "m": {"kind": "number", "bounds": [-2, 3]},
         }
     )
     asked, arrays = parse_question(question, schema), schema.arrays(frame)
@@ -78,7 +80,7 @@ def repeated(
     truth = (
         float(rows.sum())
         if own is None
-        else float(own.mean() if asked.kind == "mean" else own.sum())
+        else float(np.nanmean(own) if asked.kind == "mean" else np.nansum(own))
     )
     found: list[Estimate] = []
     for _ in range(REPEATED // 500):
@@ -107,6 +109,9 @@ def repeated(
         ("sum y where f", GAUSSIAN, False),
         ("sum f", LAPLACE, True),
         ("mean f where known > 0.2", GAUSSIAN, False),
+        ("sum m where f", FEW, False),  # whose readable rows are counted along
+        ("sum m", GAUSSIAN, False),
+        ("mean m where f", GAUSSIAN, False),
     ],
 )
 def test_intervals_cover_and_errors_are_as_said(
@@ -115,6 +120,44 @@ def test_intervals_cover_and_errors_are_as_said(
     within, error, said, _ = repeated(question, prices, laplace)
     assert abs(within - 0.95) < 0.01 + 0.014
     assert said == pytest.approx(error, rel=0.07)
+
+
+@pytest.mark.parametrize("question", ["sum m where f", "mean m where f", "std m where f"])
+@pytest.mark.parametrize("laplace", [False, True])
+def test_the_number_of_rows_that_could_be_read_is_as_exact_as_it_says(
+    question: str, laplace: bool
+) -> None:
+    """4,000 repetitions: a root mean square is off by 4.5 %, four errors, in one of 16,000 tests."""
+    rng = np.random.default_rng(1)
+    frame = people(rng)
+    schema = Schema(
+        {"m": {"kind": "number", "bounds": [-2, 3]}, "f": {"kind": "flag", "missing": False}}
+    )
+    asked, arrays = parse_question(question, schema), schema.arrays(frame)
+    features = features_of(asked, schema, laplace, 0.0, True)
+    scale = 0.5 if laplace else 4.0
+    weighing = Weighing(np.array([1 << 18, 1 << 19, 1 << 20]), scale, laplace, 1)
+    heard = estimates.Heard.of(weighing, SIZES, 0.95)
+    cells, values = features.read(arrays)
+    phi = np.where((cells >= 0)[:, None], values, 0.0)
+    truth = int((frame["f"] & frame["m"].notna()).sum())
+    column, found = schema["m"], []
+    of = {"sum": estimates.total, "mean": estimates.mean}.get(asked.kind)
+    for _ in range(REPEATED // 500):
+        dealt = rng.permuted(np.tile(np.repeat(weighing.weights, SIZES), (500, 1)), axis=1)
+        shape = (500, phi.shape[1])
+        noise = rng.laplace(0, scale, shape) if laplace else rng.normal(0, scale, shape)
+        for sums in dealt @ phi + noise:
+            if of is None:
+                one = estimates.variance(sums, heard, features, column, laplace, True)
+            else:
+                one = of(sums, heard, features, column)
+            assert one.readable is not None
+            found.append(one.readable)
+    value, error = np.array(found).T
+    assert np.sqrt(np.mean((value - truth) ** 2)) == pytest.approx(
+        np.sqrt(np.mean(error**2)), rel=0.045
+    )
 
 
 def test_where_the_spread_is_hard_to_measure_intervals_are_too_wide_and_never_too_narrow() -> None:

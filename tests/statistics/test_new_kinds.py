@@ -116,6 +116,7 @@ def test_a_bare_number_of_people_is_public_however_many_rows_they_have() -> None
         ("share of g", 12.0),
         ("share of g by s", 12.0),
         ("share of g by s", 2.0),
+        ("share of g where s == 'F'", 12.0),
         ("share where f by s", 10.0),
         ("difference of share where f by s", 10.0),
         ("difference of mean x by s", 10.0),
@@ -148,13 +149,17 @@ def test_intervals_cover(question: str, scale: float, weights: tuple[float, floa
     cells, values = features.read(schema.arrays(frame))
     one_hot = np.zeros((n, len(features.keys), features.width))
     one_hot[np.arange(n), cells] = values
+    one_hot[cells < 0] = 0.0
     exact = one_hot.sum(axis=0)
 
     def answer(sums: np.ndarray, heard: estimates.Heard) -> np.ndarray:
         """Value, standard error, lower and upper end of each cell."""
         if asked.shares_out:
             parts = sums[:, 0].reshape(-1, 3)
-            found = [one for part in parts for one in comparisons.shares(part, heard, False)]
+            known = (
+                question == "share of g"
+            )  # the weight of all rows, where none can lack a category
+            found = [one for part in parts for one in comparisons.shares(part, heard, known)]
         elif asked.kind == "count":
             found = [estimates.count(cell, heard) for cell in sums]
         elif asked.kind == "sum":
