@@ -69,7 +69,7 @@ def test_thresholds_say_what_they_would_find():
     rows = {row.at: (row.recall, row.precision) for row in found.thresholds}
     assert {row.name for row in found.thresholds} == {"yes"}
     assert rows[0.5] == (0.4, 1.0) and rows[0.2] == (0.8, 0.4) and rows[0.7] == (0.0, None)
-    (shown,) = threshold_tables(found)
+    (shown,) = threshold_tables(found)[0].blocks
     assert ("0.2", "80.0 %", "40.0 %") in shown.rows and (
         "0.7",
         "0.0 %",
@@ -82,7 +82,7 @@ def test_thresholds_say_what_they_would_find():
 def test_a_class_that_is_never_believed_in_says_why_no_threshold_finds_it():
     truth, never = np.repeat(["no", "yes"], [90, 10]), np.tile([1.0, 0.0], (100, 1))
     found = measure_quality(["no", "yes"], truth, np.full(100, "no"), never)
-    caption = "".join(getattr(part, "text", part) for part in threshold_tables(found)[0].caption)
+    caption = "".join(getattr(part, "text", part) for part in threshold_tables(found)[0].blocks[0].caption)
     assert (
         "No record reaches 0.05: what it learnt from named “yes” too rarely, or never." in caption
     )

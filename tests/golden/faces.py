@@ -6,6 +6,7 @@ value since, one line in :data:`KEYS`, :data:`OPTIONS` or :data:`VALUES` says so
 
 from __future__ import annotations
 
+import calendar
 import contextlib
 import itertools
 import json
@@ -197,6 +198,7 @@ def steady(text: str, folder: Path) -> str:
         text = text.replace(name, "FOLDER")
     text = re.sub(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d| UTC)?)?", "DATE",
                   text)  # fmt: skip
+    text = re.sub(rf"\b\d\d? (?:{'|'.join(calendar.month_name[1:])}) \d{{4}}\b", "DATE", text)
     text = re.sub(r"\b\d+(?:\.\d+)?\s?(?:ms|s|seconds|minutes)\b", "DURATION", text)
     text = re.sub(r"\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b", "HEX", text)
     names = "|".join(sorted(map(re.escape, _SOFTWARE), key=len, reverse=True))

@@ -82,6 +82,14 @@ def test_a_report_fits_on_about_two_screens(tmp_path):
     assert int(re.search(r"<title>(\d+)</title>", dom)[1]) <= 2300
 
 
+def test_a_link_to_what_is_folded_opens_it(tmp_path):
+    page = tmp_path / "report.html"
+    page.write_text(render_report(make()), encoding="utf-8")
+    dom = chromium(tmp_path, "--dump-dom", f"{page.as_uri()}#statement")
+    opened = re.findall(r'<details class="section" open="">\s*<summary><h3>(.*?)</h3>', dom)
+    assert opened == ["The statement in full"]
+
+
 def test_no_page_overflows(tmp_path):
     """Frames of exactly these widths ask each page how wide its content is."""
     widths, made = (320, 400, 880, 900, 1160), pages()

@@ -96,8 +96,8 @@ def spread_sentence(effects: Effects, model: str = "student") -> str:
     known.sort(key=lambda pair: pair[0])
     (least, worst), (most, best) = known[0], known[-1]
     return (
-        f"The {model} is right on {share(least)} of the test records of class {worst.name}, and on "
-        f"{share(most)} of those of class {best.name}."
+        f"The {model} is right on {share(least)} of the test records of class “{worst.name}”, and on "
+        f"{share(most)} of those of class “{best.name}”."
     )
 
 
