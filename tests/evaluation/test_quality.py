@@ -82,7 +82,9 @@ def test_thresholds_say_what_they_would_find():
 def test_a_class_that_is_never_believed_in_says_why_no_threshold_finds_it():
     truth, never = np.repeat(["no", "yes"], [90, 10]), np.tile([1.0, 0.0], (100, 1))
     found = measure_quality(["no", "yes"], truth, np.full(100, "no"), never)
-    caption = "".join(getattr(part, "text", part) for part in threshold_tables(found)[0].blocks[0].caption)
+    caption = "".join(
+        getattr(part, "text", part) for part in threshold_tables(found)[0].blocks[0].caption
+    )
     assert (
         "No record reaches 0.05: what it learnt from named “yes” too rarely, or never." in caption
     )

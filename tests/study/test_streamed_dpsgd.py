@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from collegium.dpsgd import streamed
 from collegium.dpsgd.shards import ShardSums
 from collegium.errors import ConfigError
-from collegium.study import streaming
+from collegium.study import runner, streaming
 from collegium.study.config import read_config
 from collegium.study.runner import run_study
 
@@ -112,3 +113,20 @@ def test_a_dpsgd_that_is_cut_off_goes_on_with_its_shards_and_leaves_none(study, 
 
 def _cut_off(self, parameters, sample):
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(1, {1}), (2, {2}), (-1, {3})])
+def test_no_more_threads_compute_than_there_are_jobs(study, tmp_path, monkeypatch, n_jobs, threads):
+    study(streaming=True)
+    path = tmp_path / "study.toml"
+    path.write_text(path.read_text().replace("n_jobs = 1", f"n_jobs = {n_jobs}"))
+    seen = []
+
+    def refused(*_):
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        raise ConfigError("enough was seen")
+
+    monkeypatch.setattr(runner, "plan_study", refused)
+    with threadpool_limits(3), pytest.raises(ConfigError, match="enough"):
+        run_study(read_config(path), tmp_path / "out")
+    assert set(seen) == threads

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_info, threadpool_limits
+
 from collegium.budgets import Budgets
 from collegium.ledger.allowance import Allowance, Spending
 from collegium.ledger.ledger import Balance, Ledger
@@ -174,7 +176,16 @@ def run_study(
     folder = StudyFolder(Path(out))
     observer = Observer() if observer is None else observer
     require_ready(config, folder)
-    return _run(plan_study(config, folder, observer, rehearsals=rehearsals), folder, observer)
+    with threadpool_limits(_most_threads(config)):
+        return _run(plan_study(config, folder, observer, rehearsals=rehearsals), folder, observer)
+
+
+def _most_threads(config: StudyConfig) -> dict[str, int] | None:
+    """Tell with how many threads each library may compute in this process: no more than there are jobs."""
+    jobs = config.run.n_jobs
+    if config.run.engine != "local" or jobs < 0:
+        return None
+    return {pool["prefix"]: min(pool["num_threads"], jobs) for pool in threadpool_info()}
 
 
 def run_job(job: Job, out: Path, observer: Observer | None = None) -> Any:
