@@ -122,7 +122,7 @@ def test_no_more_threads_compute_than_there_are_jobs(study, tmp_path, monkeypatc
     path.write_text(path.read_text().replace("n_jobs = 1", f"n_jobs = {n_jobs}"))
     seen = []
 
-    def refused(*_):
+    def refused(*_, **__):
         seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
         raise ConfigError("enough was seen")
 
