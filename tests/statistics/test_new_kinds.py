@@ -20,6 +20,7 @@ from collegium.statistics import comparisons, estimates
 from collegium.statistics.answers import table_of
 from collegium.statistics.features import features_of
 from collegium.statistics.language import parse_question
+from collegium.statistics.question_words import sentence
 from collegium.statistics.sums import Weighing
 from collegium.study.methods.statistics.session import KeptSession
 
@@ -30,6 +31,10 @@ COLUMNS: dict[str, Any] = {
     "s": {"kind": "category", "categories": ["F", "M"]},
 }
 SCHEMA = Schema(COLUMNS, rows_per_owner=3)
+ANY_WORDS = (
+    "count people share of where among by difference mean median quantiles top histogram between and or "
+    "not in is missing ( ) , x f g s 3 0.5 2024-01-01 'a' 'F' 'M' == < +"
+)
 NO_POPULATION = {"population_error": float("nan")}
 
 
@@ -319,6 +324,9 @@ def test_a_question_has_one_text_and_comes_back_from_it(question: str, text: str
         ("difference of mean x by g between 'a' and 'z'", "'g' has no group 'z'"),
         ("difference of corr x, f by s", "'by' goes with|a difference is one of"),
         ("difference of quantiles(0.1, 0.5) of x by s", "a difference is one of"),
+        ("difference", "what differs is missing"),
+        ("difference of difference of mean x by s", "what differs is missing"),
+        ("SELECT COUNT(DISTINCT id) FROM t WHERE f", "ask instead: count people where f"),
         ("count people x", "takes no column|'by' or 'where' is expected"),
         ("How many people smoke?", "the nearest is count people where …|not understood"),
         ("percentage of smokers", "the nearest is share where …"),
@@ -368,3 +376,20 @@ def test_a_journal_charges_again_what_was_charged(noise: str) -> None:
         assert (asked.charged[-1] in known) if len(known) == 1 else len(known) > 1
     assert np.array_equal(asked.account.mu_squared, again.account.mu_squared)
     assert asked._queries == again._queries == len(questions)
+
+
+def test_any_words_are_a_question_that_comes_back_from_its_text_or_one_line() -> None:
+    rng = np.random.default_rng(0)
+    words = ANY_WORDS.split()
+    asked = 0
+    for _ in range(5000):
+        text = " ".join(rng.choice(words, rng.integers(1, 9)))
+        try:
+            one = parse_question(text, SCHEMA)
+        except InputError as error:
+            assert "\n" not in str(error)
+        else:
+            asked += 1
+            assert parse_question(str(one), SCHEMA) == one
+            assert sentence(one)[0].isupper()
+    assert asked > 20

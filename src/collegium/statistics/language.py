@@ -148,6 +148,11 @@ def parse_question(text: str, schema: Schema) -> Query:
     if differs:
         words.taken("of", "in")
         head = words.take()
+        if head.kind != WORD_TOKEN or head.value.casefold() == "difference":
+            raise words.error(
+                "what differs is missing, as in: difference of mean income by sex between 'F' and 'M'",
+                head,
+            )
         with _pointing_at(words, head):
             refuse_unknown_kind(head.value, words.text[head.start :])
         kind = head.value.casefold()
