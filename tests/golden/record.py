@@ -43,6 +43,10 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   more by 5 wrong accusations in 100; the table of error rates is as it was.
 - Journals of votes have blocks of a tenth of what the budgets buy, at most 16 questions, and say that they
   have a mark: their digests are new, and every answer in them is the same.
+- Pages and cards say what was learnt first; what a budget means is one sentence ("Anybody who tries to find
+  out …") and one picture on statements, pages, consent pages and receipts; these two are in plainer English,
+  with days as people write them. Statements' JSON has ``right_of_100``, and they have one sentence more.
+- ``init`` names a study by what is predicted and from which file, and says that this stands on receipts.
 - Kept terms of votes say what a ledger promises, if there is one, and a quality has precision and recall at
   thresholds (none, where there are more than two classes). Studies on a ledger say how much they spend.
 """
