@@ -125,7 +125,7 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.bins:
-        for n_columns in (150, 300):
+        for n_columns in (150, 300, 1000):
             by_bins(n_columns)
         return
     if given.one:
