@@ -146,17 +146,29 @@ def differences(before: Any, now: Any, path: str = "") -> list[str]:
 def versions() -> dict[str, str]:
     """Tell what else the last bits depend on.
 
-    NumPy computes with the widest registers that the processor has: without those of the record, a few
-    amounts (``spent`` and what is written of them) and ``targets`` differ in the last bit, but no draw,
-    label, vote or prediction.
+    NumPy computes with the widest registers that the processor has, and OpenBLAS in blocks that fit its
+    caches: on another processor a few amounts (``spent`` and what is written of them) and ``targets`` differ
+    in the last bit, but no draw, label, vote or prediction.
     """
     names = ("numpy", "scipy", "scikit-learn", "pandas")
     found = np.show_config(mode="dicts")["SIMD Extensions"]
     return {
         "python": platform.python_version(),
         **{name: version(name) for name in names},
-        "processor": " ".join(sorted([*found["baseline"], *found.get("found", [])])),
+        "processor": " ".join(
+            [_processor(), *sorted([*found["baseline"], *found.get("found", [])])]
+        ),
     }
+
+
+def _processor() -> str:
+    """Name the processor by who made it, family and model, where the system says so."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    said = dict([part.strip() for part in line.split(":", 1)] for line in lines if ":" in line)
+    return " ".join(said.get(key, "") for key in ("vendor_id", "cpu family", "model"))
 
 
 def plain(entry: Entry) -> Entry:
