@@ -200,20 +200,20 @@ def test_intervals_cover(question: str, scale: float, weights: tuple[float, floa
 
 
 def test_intervals_of_the_most_frequent_hold_for_all_of_them_at_once() -> None:
-    """1,000 repetitions of 20 alike categories: the largest came out too large, and intervals know."""
+    """400 repetitions of 20 alike categories: the largest came out too large, and intervals know."""
     rng = np.random.default_rng(0)
     weighing = Weighing(np.array([1 << 20]), 20.0, False, 1)
     heard = estimates.Heard.of(weighing, np.array([10_000]), 0.95)
     for_all = comparisons.for_all_of(heard, 20)
     covered, alone = [], []
-    for _ in range(1000):
+    for _ in range(400):
         noisy = 500 + rng.normal(0, 20, 20)
         for how, told in ((for_all, covered), (heard, alone)):
             cells = table_of([estimates.count(np.array([one]), how) for one in noisy], None)
             top = comparisons.largest(cells, 3)
             assert list(top["value"]) == sorted(cells["value"])[:-4:-1]
             told.append(bool(((top["lower"] <= 500) & (top["upper"] >= 500)).all()))
-    assert np.mean(covered) > 0.95 - 0.02  # three standard errors
+    assert np.mean(covered) > 0.95 - 0.033  # three standard errors
     assert np.mean(alone) < 0.8  # which is why
 
 
