@@ -200,20 +200,20 @@ def test_intervals_cover(question: str, scale: float, weights: tuple[float, floa
 
 
 def test_intervals_of_the_most_frequent_hold_for_all_of_them_at_once() -> None:
-    """1,000 repetitions of 20 alike categories: the largest came out too large, and intervals know."""
+    """400 repetitions of 20 alike categories: the largest came out too large, and intervals know."""
     rng = np.random.default_rng(0)
     weighing = Weighing(np.array([1 << 20]), 20.0, False, 1)
     heard = estimates.Heard.of(weighing, np.array([10_000]), 0.95)
     for_all = comparisons.for_all_of(heard, 20)
     covered, alone = [], []
-    for _ in range(1000):
+    for _ in range(400):
         noisy = 500 + rng.normal(0, 20, 20)
         for how, told in ((for_all, covered), (heard, alone)):
             cells = table_of([estimates.count(np.array([one]), how) for one in noisy], None)
             top = comparisons.largest(cells, 3)
             assert list(top["value"]) == sorted(cells["value"])[:-4:-1]
             told.append(bool(((top["lower"] <= 500) & (top["upper"] >= 500)).all()))
-    assert np.mean(covered) > 0.95 - 0.02  # three standard errors
+    assert np.mean(covered) > 0.95 - 0.033  # three standard errors
     assert np.mean(alone) < 0.8  # which is why
 
 
@@ -253,6 +253,24 @@ def test_distinct_people_by_groups_have_the_noise_that_being_in_all_groups_needs
         ratio = by.standard_error.iloc[0] / alone.standard_error
         assert ratio == pytest.approx(times, rel=0.01)
         assert "groups overlap" in " ".join(by.notes)
+
+
+def test_a_plan_of_a_share_is_in_per_cent_and_right() -> None:
+    """400 sessions: a root mean square is off by more than 12 % in one of 800."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"s": rng.choice(["F", "M"], 500), "f": rng.random(500) < 0.5})
+    schema = Schema({"s": COLUMNS["s"], "f": {"kind": "flag", "missing": False}})
+    known, errors = frame[frame["s"] == "F"]["f"].mean(), []
+    for seed in range(400):
+        ask = Statistics(
+            frame, [0.3] * 500, schema=schema, noise_seed=seed, questions=1, noise="gaussian"
+        )
+        if not seed:
+            plan = ask.plan("share where f by s")
+            assert f"off by about {100 * plan.predicted['uniform']:.4g} %" in str(plan)
+        errors.append(ask.share("f", by="s").value["F"] - known)
+    off = float(np.mean(np.square(errors)) ** 0.5)
+    assert off == pytest.approx(plan.predicted["uniform"], rel=0.12)
 
 
 def test_new_kinds_are_charged_on_a_ledger_what_they_say(tmp_path) -> None:

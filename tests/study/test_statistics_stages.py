@@ -566,3 +566,24 @@ def test_files_of_other_types_or_columns_are_refused_and_no_cell_is_told_of(tmp_
             run_study(study(tmp_path, file="people", ledger=place), tmp_path / "out")
         assert "secret" not in str(told.value) and str(2**60 + 1) not in str(told.value)
     assert not (tmp_path / "out").exists() or not read_terms(tmp_path / "out")[1].steps
+
+
+def test_answers_say_who_has_nothing_left_and_cost_what_the_ledger_counts(tmp_path):
+    place, people = new_ledger(tmp_path), table()
+    high = people["level"] == "high"
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    one = study(
+        tmp_path / "first", people[high], more="spend = 1.0", questions=QUESTIONS[:1], ledger=place
+    )
+    run_study(one, tmp_path / "first" / "out")
+    study(tmp_path / "second", people, more="spend = 0.25", questions=QUESTIONS[2:], ledger=place)
+    with (tmp_path / "second" / "study.toml").open("a") as file:  # the others join it now
+        file.write("allow_new_people = true\n")
+    run_study(read_config(tmp_path / "second" / "study.toml"), tmp_path / "second" / "out")
+    release = tmp_path / "second" / "out" / "release"
+    (answer,) = json.loads((release / "answers.json").read_text())["answers"]
+    assert answer["silent"] == {"high": int(high.sum())} and answer["people"] == int((~high).sum())
+    said = f"{high.sum()} have nothing left (high: {high.sum()})"
+    assert said in answer["text"] and said in (release / "report.html").read_text()
+    assert answer["paid"][0]["share"] == pytest.approx(0.25, rel=1e-3)

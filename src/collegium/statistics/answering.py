@@ -25,7 +25,7 @@ from collegium.noise.grid import GRID
 from collegium.noise.sums import LocalSum
 from collegium.statistics import comparisons, estimates, moments, quantiles
 from collegium.statistics.answer_words import DATE as DAY
-from collegium.statistics.answer_words import PEOPLE, SHARE, rows_of
+from collegium.statistics.answer_words import PEOPLE, SHARE, in_digits, rows_of
 from collegium.statistics.answers import DROWNED, Answer, table_of
 from collegium.statistics.calibrated import PerPerson, by_group
 from collegium.statistics.estimates import Estimate, Heard
@@ -345,6 +345,9 @@ class Answering:
         else:
             found = self._estimates(asked, noisy[0], heard, features)
             cells = table_of(found, self._index(asked, features))
+        read = None
+        if matrix is not None:
+            read = Moments.rows(noisy[0][0], heard, features, len(asked.columns))
         groups = None
         if question.calibrated and len(features.keys) == 1:
             one_cell = [one[0] for one in noisy]
@@ -352,6 +355,13 @@ class Answering:
                 asked, self._prices(share), weighings, one_cell, features, cells
             )
         notes = self._notes(question, share)
+        if read is not None:
+            digits = in_digits(read[1], read[0])
+            notes = (
+                f"{read[0]:,.{digits}f} rows (standard error {read[1]:,.{digits}f}) had all of these columns "
+                "and could be read",
+                *notes,
+            )
         return self._finished(
             question,
             cells,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data.schema import Column
-from collegium.statistics.estimates import TOO_FEW, Heard, of_ratio
+from collegium.statistics.estimates import TOO_FEW, Heard, of_ratio, readable
 from collegium.statistics.features import Features
 
 Floats = NDArray[np.float64]
@@ -51,6 +51,15 @@ class Moments:
     of_central: Floats
     apart: float
     heard: Heard
+
+    @staticmethod
+    def rows(sums: Floats, heard: Heard, features: Features, k: int) -> tuple[float, float] | None:
+        """How many rows have all k columns, and the error of that; None: it is not counted."""
+        if features.everybody:
+            return None
+        norm = float((k + 1) ** 2 if heard.laplace else k + 1)
+        share, noise = norm * float(sums[0]) / heard.total, heard.noise * (norm / heard.total) ** 2
+        return readable(share, noise, heard)
 
     @classmethod
     def of(cls, sums: Floats, heard: Heard, features: Features, k: int) -> Moments | None:

@@ -17,6 +17,8 @@ from collegium.statistics.query import NUMBERS, Query
 from collegium.statistics.weights import RULES, Errors, errors_of, weights_of
 
 Floats = NDArray[np.float64]
+OF_SHARES = " %"
+"""Unit of a share, which is predicted as a number from 0 to 1, and written in per cent."""
 _SOME = 0.5  # share of the rows that a condition is taken to hold for
 
 
@@ -172,7 +174,8 @@ class Plan:
                 continue
             marks = " (chosen)" if rule == self.rule else ""
             marks += " (smallest error)" if rule == best and rule != self.rule else ""
-            off = f"{self.predicted[rule]:.4g}{self.unit}"
+            times = 100 if self.unit == OF_SHARES else 1
+            off = f"{times * self.predicted[rule]:.4g}{self.unit}"
             lines.append(
                 f"  {rule:<13} off by about {off}; precision: as if {self.heard[rule]:,.0f} of "
                 f"{self.of_people:,} people had been counted equally{marks}"
@@ -183,6 +186,8 @@ class Plan:
 
 def unit_of(asked: Query) -> str:
     """Say in what predicted errors are, where that is not the answer's own unit."""
+    if asked.kind == "share":
+        return OF_SHARES
     if asked.kind == "quantile":
         return " of all ranks"
     return " in moments of values from -1 to 1" if asked.kind in NUMBERS else ""
