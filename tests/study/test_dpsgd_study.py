@@ -488,15 +488,17 @@ def test_the_audit_finds_most_of_a_large_claim_and_notices_half_of_the_noise(fol
     assert not any(one.holds for one in play_dpsgd(run, runs=6000, confidence=0.95, noise=Half(1)))
 
 
-def test_nobody_can_be_taken_out_of_a_model_alone(folder, collegium):
+def test_who_leaves_a_finished_model_has_no_records_any_more_and_the_model_stays(folder, collegium):
     path = folder / "study.toml"
     write(path, settings(data={"public_may_overlap": True}))
     code, _, errors = collegium("run", path)
     assert not code, errors
-    before = (folder / "private.csv").read_bytes()
-    code, _, errors = collegium("forget", "p3", path, "--remove-records")
-    assert code and "one model has learnt from everybody" in errors and errors.count("\n") <= 1
-    assert (folder / "private.csv").read_bytes() == before
+    published = (folder / "study/release/student.skops").read_bytes()
+    code, said, errors = collegium("forget", "p3", path, "--remove-records")
+    assert not code, errors
+    assert "stays released" in said and "copy the settings to a file of another name" in said
+    assert "p3" not in (folder / "private.csv").read_text().replace("\n", ",").split(",")
+    assert (folder / "study/release/student.skops").read_bytes() == published
 
 
 def test_an_editor_marks_what_means_nothing_to_the_method():

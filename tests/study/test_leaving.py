@@ -280,3 +280,24 @@ def test_an_open_study_that_was_only_planned_loses_the_records_and_rehearses_not
     assert code == 0 and "Nothing was learnt from them in this study" in said
     assert not (folder / "study.plan.json").exists()
     require_gone(folder, folder / "study")
+
+
+def test_another_study_of_the_same_file_is_named_before_anything_goes(folder, collegium):
+    """It would have been refused from then on, since its file was another one."""
+    (folder / "schema.toml").write_text(SCHEMA)
+    ask = (
+        '[data]\nprivate = "private.csv"\nowner = "who"\n[privacy]\ncolumn = "level"\n'
+        'levels = { hi = 1.0, lo = 3.0 }\n[statistics]\nschema = "schema.toml"\nspend = 0.2\n'
+    )
+    for name, question in (("one", "mean age"), ("two", "median age")):
+        (folder / f"{name}.toml").write_text(f'{ask}questions = ["{question}"]\n')
+        assert collegium("run", folder / f"{name}.toml")[0] == 0
+    before = (folder / "private.csv").read_bytes()
+    code, _, wrong = collegium("forget", WHO, folder / "one.toml", "--remove-records")
+    assert code == 2 and "two.toml is a study of the same file" in wrong
+    assert (folder / "private.csv").read_bytes() == before
+    both = (folder / "one.toml", folder / "two.toml")
+    code, said, wrong = collegium("forget", WHO, *both, "--remove-records")
+    assert code == 0 and said.count("removed 1 record") == 2, wrong
+    for study_file in both:
+        assert collegium("run", study_file)[0] == 0

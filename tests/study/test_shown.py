@@ -73,7 +73,7 @@ class SilentPlan(StatisticsPlan):
 class Silent(StatisticsMethod):
     def plan(self, study, spending, promised):
         made = super().plan(study, spending, promised)
-        return SilentPlan(made.config, made.data, made.session, made.observer)
+        return SilentPlan(made.config, made.data, made.session, made.by_whom, made.observer)
 
 
 def test_a_method_that_says_nothing_of_its_own_is_shown_as_well(tmp_path, monkeypatch):

@@ -67,6 +67,7 @@ def forget(
         raise InputError("--out names one folder: with several studies, leave it out")
     if out_folder is not None and not StudyFolder(out_folder).is_begun():
         raise InputError(f"{out_folder} holds no study that was begun: nothing was changed")
+    _refuse_without_siblings(studies)
     given = []
     for study in studies:
         folder, config = out_folder or study.with_suffix(""), read_config(study)
@@ -83,6 +84,32 @@ def forget(
     for one in done:
         for line in _in_words(one):
             out.print(line, soft_wrap=True)
+
+
+def _refuse_without_siblings(studies: list[Path]) -> None:
+    """Refuse where another study beside these was made of the same file, which it would not know any more."""
+    given = {study.resolve() for study in studies}
+    files = {_private_of(study) for study in studies} - {None}
+    for folder in dict.fromkeys(study.resolve().parent for study in studies):
+        for other in sorted(folder.glob("*.toml")):
+            was_run = (other.with_suffix("") / "vault/manifest.json").exists()
+            if other not in given and was_run and _private_of(other) in files:
+                named = " ".join(map(str, [*studies, other]))
+                raise InputError(
+                    f"{other} is a study of the same file of records: name it, too, so that it goes on "
+                    f"without them (collegium forget OWNER {named}); nothing was changed"
+                )
+
+
+def _private_of(study: Path) -> Path | None:
+    """Find the file of a study's private records; None where there is none, or the study cannot be read."""
+    from collegium.study.config import read_config
+
+    try:
+        private = read_config(study).path("data.private")
+    except InputError:
+        return None
+    return None if private is None else private.resolve()
 
 
 def _as_json(done: Forgotten) -> dict[str, Any]:
@@ -129,7 +156,7 @@ def _of_what_learnt(done: Forgotten) -> list[str]:
             f"Teachers trained on them: {done.teachers:,}. Each {again}; all others stay as they were."
         ]
     goes_on = ["`collegium run` goes on without them."] if done.state == "begun" else []
-    return ["No teacher was trained on them.", *goes_on]
+    return ["Nothing had to be trained again.", *goes_on]
 
 
 def _of_another_release(done: Forgotten) -> str:
