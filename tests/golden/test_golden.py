@@ -43,8 +43,18 @@ STEADY = (
         "order",
         "student",
     ),
-    *("plan", "journal", "terms", "exit"),
+    *("plan", "journal", "exit"),
 )
+
+
+def nearly(entry):
+    """Round every float, which is written in hexadecimal digits, to ten decimal ones."""
+    if isinstance(entry, dict):
+        return {key: nearly(one) for key, one in entry.items()}
+    if isinstance(entry, list):
+        return [nearly(one) for one in entry]
+    is_float = isinstance(entry, str) and entry.lstrip("-").startswith("0x")
+    return f"{float.fromhex(entry):.10g}" if is_float else entry
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +70,7 @@ def test_the_same_to_the_last_bit(name, driver, case, records):
     now, before = plain(run(driver, case, records)), KNOWN[name]
     if ELSEWHERE:
         now, before = (
-            {key: entry[key] for key in STEADY if key in entry} for entry in (now, before)
+            {key: nearly(entry[key]) for key in STEADY if key in entry} for entry in (now, before)
         )
     found = differences(before, now)
     assert not found, "\n".join(
