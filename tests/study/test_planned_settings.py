@@ -282,7 +282,7 @@ def test_the_command_shows_choice_reasons_prediction_and_consent(folder, collegi
         "Chosen from public facts alone: direct training",
         'preprocessing.kind = "binned"  (',
         "Expected: accuracy",
-        "granted ε = 3 instead of 2",
+        "larger budgets of one level would not help",
         "With high = 4: accuracy",
         "A run takes about",
     ):
