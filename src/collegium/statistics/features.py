@@ -17,6 +17,9 @@ variance             u², √2·u·v, v²: L2 norm u² + v²          u², 2·u�
 covariances, ridge   z zᵀ/‖z‖² of z = (1, u₁ - v₁, …)         z zᵀ/‖z‖₁²
 ===================  =======================================  ==============================================
 
+A blank row is in no cell, but where a share is of rows for which a condition holds: there it is a no, and as
+far from a yes as any two rows are.
+
 The u, v of a mean and the three of a variance are Bernstein's polynomials of degree 1 and 2: not negative,
 and of sum 1, so that a row that is somewhere is counted by them as well.
 
@@ -73,6 +76,9 @@ class Features:
     distinct : bool
         Whether each cell counts people, each once, however many of their rows are in it: then a person may
         be in all cells, by one each.
+    blank_counts : bool
+        Whether a blank row is counted, too: whether a condition holds, it answers with no (``is missing``:
+        with yes), and then it is as far from another row as any two are.
     """
 
     keys: tuple[tuple[str, ...], ...]
@@ -83,6 +89,7 @@ class Features:
     spread: float = 0.0
     presence: float = 0.0
     distinct: bool = False
+    blank_counts: bool = False
 
     def diameter(self, neighbours: Neighbours, laplace: bool) -> float:
         """How far apart two of these vectors (or one and blank) are at most, in the norm of the noise.
@@ -92,7 +99,7 @@ class Features:
         if self.distinct:
             cells = len(self.keys)
             return float(cells) if laplace or cells == 1 else math.sqrt(cells) * (1 + 2**-50)
-        if neighbours is Neighbours.ADD_OR_REMOVE:
+        if neighbours is Neighbours.ADD_OR_REMOVE and not self.blank_counts:
             return 1.0
         alone = self.width == 1 or bool(
             self.presence
@@ -194,7 +201,9 @@ def features_of(
         return cell, np.clip(values, -1, 1)
 
     width += bool(spread) + bool(presence)
-    return Features(keys, width, read, signed, everybody, spread, presence)
+    return Features(
+        keys, width, read, signed, everybody, spread, presence, blank_counts=asked.holds is not None
+    )
 
 
 def scales(spread: float, laplace: bool) -> tuple[float, float]:
