@@ -24,6 +24,7 @@ from sklearn.preprocessing import (
     Normalizer,
     OneHotEncoder,
     StandardScaler,
+    scale,
 )
 
 import collegium as cg
@@ -77,7 +78,9 @@ LEARNERS = [
     OneHotEncoder(handle_unknown="ignore"), PublicComponents(2),
     ColumnTransformer([("a", StandardScaler(), [0])]),
     FeatureUnion([("a", FunctionTransformer()), ("b", PCA(1))]),
-    make_pipeline(FunctionTransformer(), MinMaxScaler()),
+    make_pipeline(FunctionTransformer(), MinMaxScaler()), FunctionTransformer(scale),
+    ColumnTransformer([("a", "passthrough", [0])], remainder=StandardScaler()),
+    type("Scaler", (StandardScaler,), {"public": True})(),
 ]  # fmt: skip
 
 
@@ -113,7 +116,8 @@ def test_whatever_lies_around_the_pipeline(wrap: Any) -> None:
 
 
 STILL = [
-    "passthrough", None, FunctionTransformer(), Normalizer(), PixelScaler(),
+    "passthrough", None, FunctionTransformer(), FunctionTransformer(np.tanh), Normalizer(),
+    FrozenEstimator(FunctionTransformer(abs)), PixelScaler(),
     FrozenEstimator(StandardScaler().fit(X_PUBLIC)), PublicComponents(2, public=X_PUBLIC),
     ColumnTransformer([("all", "passthrough", [0, 1, 2])]),
 ]  # fmt: skip

@@ -49,9 +49,10 @@ def place_of(
         reason = "its noise is seeded"
     if not reason:
         return place
-    if place.is_asked_for or Path(place.url).exists():
+    there, _ = place.of_anybody()
+    if place.is_asked_for or Path(there.url).exists():
         raise InputError(
-            f"the ledger {place} remembers every release about these people, and it cannot remember "
+            f"the ledger {there} remembers every release about these people, and it cannot remember "
             f"this one: {reason}; to spend without a record, give --ledger none; nothing was asked or spent"
         )
     observer.note(f"nobody remembers what is spent here, and the next one spends it anew: {reason}")

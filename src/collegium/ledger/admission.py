@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,10 @@ ON_THE_COMMAND_LINE = Face("--ledger", "--allow-new-people")
 def refuse_strangers(
     people: Budgets, place: str, face: Face, cohort: NDArray[np.intp] | None = None, known: int = 0
 ) -> None:
-    """Refuse people most of whom a ledger does not know, where they may be others, or another ledger's.
+    """Refuse people whom a ledger does not know, where they may be another ledger's, or most of them others.
+
+    Who has an account elsewhere would have a second whole budget here: nobody may whose other ledger lies in
+    the same folder, and of those in other places not most of the newcomers.
 
     Asked of everybody who is offered, in every way to use a ledger, before anything is planned or rehearsed;
     the user then says which ledger is theirs, or that they are new.
@@ -52,17 +56,17 @@ def refuse_strangers(
     Raises LedgerError.
     """
     n = people.n_owners
-    new = n if cohort is None else int((cohort == 0).sum())
-    if new <= _MOST_NEW * n:
-        return
-    if found := _elsewhere(people, place):
+    is_new = np.ones(n, dtype=np.bool_) if cohort is None else cohort == 0
+    new = int(is_new.sum())
+    if found := _elsewhere(people, place, is_new):
         url, count = found
+        these = f"these {n:,} people" if new == n else f"the {new:,} people who would be new here"
         raise LedgerError(
-            f"another ledger, {url}, knows {count:,} of these {n:,} people: name it ({face.ledger}), or, if "
+            f"another ledger, {url}, knows {count:,} of {these}: name it ({face.ledger}), or, if "
             f"these are other people with the same names, let them join {place} ({face.new_people}); nothing "
             "was released"
         )
-    if known:
+    if known and new > _MOST_NEW * n:
         raise LedgerError(
             f"the ledger at {place} knows {counted_people(known)}, but only {n - new:,} of these {n:,}: if "
             f"they are the same, spell their names alike; if others, give them a ledger of their own "
@@ -70,19 +74,21 @@ def refuse_strangers(
         )
 
 
-def _elsewhere(people: Budgets, place: str) -> tuple[str, int] | None:
-    """Find another ledger that knows most of some people: its place, and how many.
+def _elsewhere(people: Budgets, place: str, is_new: NDArray[np.bool_]) -> tuple[str, int] | None:
+    """Find another ledger that knows newcomers, most of them or in the same folder: where, and how many.
 
     Ledgers that cannot be opened are passed over.
     """
-    for other, key in known_ledgers().items():
-        if other == resolved(place):
+    here = resolved(place)
+    for other, key in known_ledgers().items() if is_new.any() else ():
+        if other == here:
             continue
         with contextlib.suppress(CollegiumError, OSError):
             storage = Storage.opened(other, key)
             with storage.reading() as seen:
-                count = int((People(storage.key, people).look_up(seen) > 0).sum())
-            if count > _MOST_NEW * people.n_owners:
+                count = int((People(storage.key, people).look_up(seen)[is_new] > 0).sum())
+            is_beside = "://" not in here and Path(other).parent == Path(here).parent
+            if count > (0 if is_beside else _MOST_NEW * is_new.sum()):
                 return other, count
     return None
 

@@ -6,7 +6,6 @@ another there knows its people, who have one account each. ``people.ledger`` is 
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -89,15 +88,24 @@ class Place:
         return next((other for _, other in self._beside() if other.id == id), None)
 
     def _beside(self) -> Iterator[tuple[Place, Ledger]]:
-        """Open the other ledgers of the folder; those that cannot be opened are passed over."""
-        own = Path(self.url)
+        """Open the other ledgers of the folder.
+
+        Raises LedgerError if one cannot be opened: it may have accounts of these people.
+        """
+        own, keys = Path(self.url), known_ledgers()
         for file in sorted(own.parent.glob(f"*{ENDING}")):
-            if file != own and self.key is None:
-                place = Place(str(file))
-                with contextlib.suppress(CollegiumError, OSError):
-                    ledger = place.opened()
-                    if ledger is not None:
-                        yield place, ledger
+            if file == own:
+                continue
+            place = Place(str(file), keys.get(resolved(str(file))) or self.key)
+            try:
+                ledger = place.opened()
+            except (CollegiumError, OSError) as error:
+                raise LedgerError(
+                    f"{file}, beside the private records, may know these people, and cannot be opened "
+                    f"({' '.join(str(error).split())[:200]}): mend it, or name the ledger of these people"
+                ) from None
+            if ledger is not None:
+                yield place, ledger
 
     def made(self, neighbours: Neighbours) -> Ledger:
         """Open it, or make it."""

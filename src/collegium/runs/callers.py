@@ -12,13 +12,16 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any
 
+import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.errors import InputError
+from collegium.models.features.principal import PublicComponents
 from collegium.runs.user_warnings import Warner
 
 _FIT_OFTEN = ("sklearn.model_selection", "sklearn.calibration")
@@ -66,6 +69,8 @@ def refuse_learners_before() -> None:
 
     Allowed before an estimator are steps that learn nothing from the records they are fitted to: by
     scikit-learn's own tag (``requires_fit``), since they are frozen, or since they were given public records.
+    Of functions (``FunctionTransformer``) these are NumPy's ``ufunc``; others may look at all records at
+    once, and are taken within ``FrozenEstimator``, by which the user says that they do not.
 
     Raises InputError if there is another.
     """
@@ -100,9 +105,12 @@ def _learns(step: Any) -> bool:
         return False
     for name in _PARTS:
         if hasattr(step, name):
-            return any(_learns(part[1]) for part in getattr(step, name))
-    if getattr(step, "public", None) is not None:  # records of its own
+            parts = [part[1] for part in getattr(step, name)]
+            return any(map(_learns, [*parts, getattr(step, "remainder", None)]))
+    if isinstance(step, PublicComponents) and step.public is not None:  # records of its own
         return False
+    if isinstance(step, FunctionTransformer):  # a function may look at all records at once
+        return not (step.func is None or isinstance(step.func, np.ufunc))
     try:
         return bool(get_tags(step).requires_fit)
     except Exception:  # of a class that is not scikit-learn's

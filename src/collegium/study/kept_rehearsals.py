@@ -1,7 +1,8 @@
 """What `collegium plan` has rehearsed, kept for `collegium run` while nothing that it depends on has changed.
 
-A rehearsal is a function of public facts alone: settings, budgets as a ledger left them, how many people have
-each, the list of classes, public and test records, and the software. It is kept beside a digest of all of
+A rehearsal is a function of public facts: settings, budgets as a ledger left them, how many people have each,
+the list of classes, public and test records, and the software; and of how many private records there are, which
+is nobody's public fact, so that the file is for its owner alone. It is kept beside a digest of all of
 these, in ``NAME.plan.json`` beside the study's file, and taken only where that digest is the same.
 """
 
