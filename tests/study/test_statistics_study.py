@@ -107,11 +107,7 @@ def test_questions_are_answered_published_and_paid_for(study, tmp_path):
     assert "/" not in told["config"]["data"]["private"]
     assert not [one for one in examine(StudyFolder(out)) if one.trouble]
     card = (out / "release" / "README.md").read_text(encoding="utf-8")
-    assert (
-        "# Statistics of people.csv" in card
-        and "| F | " in card
-        and "Number of rows by sex" in card
-    )
+    assert "# Statistics of people.csv" in card and "| F | " in card and "Count by sex" in card
     for sentence in result.privacy.sentences():
         assert sentence[:40].split("(")[0] in card.replace("\\", "")
     statement = statement_of(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,9 @@ def show_result(
     show([*result.blocks(), *blocks])
     published = result.folder.release
     if result.ledger is not None:
-        _line(f"Ledger:    {result.ledger} (`collegium ledger show`, `collegium receipt`)")
+        _line(
+            f"Ledger:    {result.ledger} (`collegium ledger show {shlex.quote(str(result.ledger))}`)"
+        )
     _line(f"Published: {published}")
     if result.report.exists():
         _line(f"Report:    {result.report}")

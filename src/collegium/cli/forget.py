@@ -63,6 +63,10 @@ def forget(
     from collegium.study.kept_rehearsals import kept_beside
     from collegium.study.planned_settings import settled_method
 
+    if owner.endswith(".toml") and not any(study.suffix == ".toml" for study in studies):
+        raise InputError(
+            f"the person's name comes first, and then the studies: collegium forget {studies[0]} {owner}"
+        )
     if out_folder is not None and len(studies) > 1:
         raise InputError("--out names one folder: with several studies, leave it out")
     if out_folder is not None and not StudyFolder(out_folder).is_begun():

@@ -206,7 +206,8 @@ class ColumnTypes:
         numbers = _read(values, self.decimal, self.formats.get(column))
         if name == "private":
             numbers[np.isinf(numbers)] = np.nan
-        expected = values.isna() | values.isin(list(self.words.get(column, ())))
+        words = {word for those in self.words.values() for word in those}
+        expected = values.isna() | values.isin(list(words))
         wrong = np.flatnonzero(np.isnan(numbers) & ~expected.to_numpy(bool))
         if tell and wrong.size:
             if 2 * wrong.size > int(values.notna().sum()):

@@ -597,6 +597,8 @@ class Answering:
                 "anybody at all: of nobody, the value is any step between the bounds, each equally "
                 "likely"
             )
+        if question.asked.holds:
+            notes.append("rows without a value, of which nothing holds, count as a no")
         if question.asked.kind == "people" and question.asked.by and self._table.named:
             notes.append("a person counts in each group where they have a row, so groups overlap")
         elif question.asked.kind == "top":

@@ -20,6 +20,7 @@ column that is not one word, and a category, may stand in quotes; a quote within
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -53,6 +54,7 @@ _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _DEEPEST = 40
+_MAY_BE_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 
 
 def parse_where(text: str | None, schema: Schema) -> Where:
@@ -501,6 +503,13 @@ class _Conditions:
         if not is_date and literal.kind != NUMBER_TOKEN:
             raise self.words.error(
                 f"{name!r} is a column of numbers: compare it with a number", literal
+            )
+        written = None if is_date else column.number_format
+        if written and written.decimal == "," and _MAY_BE_THOUSANDS.fullmatch(literal.value):
+            raise self.words.error(
+                f"{literal.value} may be {float(literal.value):g} or {literal.value.replace('.', '')}, since "
+                f"the schema writes {name!r} as {column.written!r}: here a point stands before decimals",
+                literal,
             )
         number = number if is_date else float(literal.value)
         with _pointing_at(self.words, literal):

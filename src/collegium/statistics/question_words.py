@@ -17,8 +17,8 @@ _KINDS = {
     "std": "Standard deviation of",
     "cov": "Covariances of",
     "corr": "Correlations of",
-    "histogram": "Number of rows by",
-    "crosstab": "Number of rows by",
+    "histogram": "Count by",
+    "crosstab": "Count by",
 }
 _COMPARED = {
     ">=": "is at least", "<=": "is at most", ">": "is above", "<": "is below", "==": "is", "!=": "is not",
@@ -70,7 +70,7 @@ def sentence(asked: Query) -> str:
 def _head(asked: Query) -> str:
     names = [name_in_words(name) for name in asked.columns]
     if asked.kind == "count":
-        return "Number of rows"
+        return "Count"
     if asked.kind == "quantile":
         levels = [
             f"{plain(round(100 * one, 6))} %" for one in asked.levels or (asked.level or 0.5,)

@@ -1,8 +1,8 @@
 """What `collegium plan` has rehearsed, kept for `collegium run` while nothing that it depends on has changed.
 
 A rehearsal is a function of public facts: settings, budgets as a ledger left them, how many people have each,
-the list of classes, public and test records, and the software; and of how many private records there are, which
-is nobody's public fact, so that the file is for its owner alone. It is kept beside a digest of all of
+the list of classes, public and test records, and the software; and of how many private records there are,
+which is nobody's public fact, so that the file is for its owner alone. It is kept beside a digest of all of
 these, in ``NAME.plan.json`` beside the study's file, and taken only where that digest is the same.
 """
 
@@ -74,6 +74,10 @@ class KeptRehearsal:
                 return None
             kept = read_json(file, {self._name: _KEPT})[self._name]
             if kept["of"] != self._digest:
+                self._among.observer.note(
+                    "records, settings or what people have left have changed since `collegium plan`: what it "
+                    "rehearsed is rehearsed again"
+                )
                 return None
             found = from_json(kept["found"])
         except (OSError, CollegiumError, KeyError, TypeError, ValueError):

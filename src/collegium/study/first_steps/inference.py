@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from collegium.data.column_types import TEXT, kind_of, mostly_different, numbers_of
 from collegium.data.date_format import may_be_dates
+from collegium.data.number_format import UnclearDecimalError, format_of
 from collegium.data.people import may_be_a_person
 
 _PRIVACY = re.compile(r"privacy|datenschutz|epsilon")
@@ -103,8 +104,12 @@ def all_different(columns: Sequence[str], public: pd.DataFrame) -> list[str]:
 
     def differs(cells: pd.Series) -> bool:
         is_text = kind_of(cells.dtype) == TEXT and mostly_different(cells)
-        are_dates = is_text and may_be_dates(cells.tolist())
-        return is_text and not are_dates and bool(_are_numbers(cells).mean() <= 0.5)
+        if not is_text or may_be_dates(cells.tolist()) or _are_numbers(cells).mean() > 0.5:
+            return False
+        try:
+            return format_of([str(cell) for cell in cells], str(cells.name)) is None
+        except UnclearDecimalError:  # a number, of which the plan will ask what it means
+            return False
 
     return [name for name in columns if differs(public[name].dropna())]
 

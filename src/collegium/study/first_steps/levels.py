@@ -62,7 +62,7 @@ def read_levels(text: str) -> dict[str, Any]:
 def _level(part: str) -> tuple[str, float]:
     name, _, number = part.rpartition("=")
     try:
-        if not name.strip():
+        if not name.strip() or set(name) & set(";="):
             raise ValueError
         return name.strip(), exact_float(number)
     except OverflowError as error:
