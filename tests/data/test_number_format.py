@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collegium.data.column_types import ColumnTypes
 from collegium.data.number_format import NumberFormat, format_of
 from collegium.data.schema import Schema
 from collegium.errors import InputError
@@ -94,3 +95,13 @@ def test_a_column_that_a_reader_typed_is_refused_where_its_points_separate_thous
     schema = Schema({"cost": {"kind": "number", "bounds": [0, 9000], "written": "1.234,5"}})
     with pytest.raises(InputError, match=r"read it as text \(in pandas: dtype="):
         schema.arrays(pd.DataFrame({"cost": [1.008, 990.0]}))
+
+
+def test_a_unit_may_be_singular_or_plural_and_makes_a_number_of_few_values(tmp_path):
+    stays = [f"{days} {'Tag' if days == 1 else 'Tage'}" for days in (1, 2, 3, 5) * 20] + ["k.A."]
+    written = format_of(stays, "stay")
+    assert written.read(stays)[:4].tolist() == [1, 2, 3, 5] and np.isnan(written.read(stays)[-1])
+    assert np.isnan(written.read(["5 Tische", "Tage", "5 Tagen zu viel"])).all()
+    public = pd.DataFrame({"stay": stays})
+    assert ColumnTypes.of(public, characters=True).kinds == {"stay": "number"}
+    assert Schema.from_public(public)["stay"].kind == "whole"

@@ -125,8 +125,8 @@ class ColumnTypes:
                 numbers = _read(column, decimal, formats.get(name))[given]
                 are, cells = np.isfinite(numbers), as_names(column[given])
                 mixed = characters and name not in declared and are.mean() > 0.5
-                is_dated = isinstance(formats.get(name), DateFormat)
-                if mixed and (is_dated or are_numbers(numbers, cells)):
+                is_certain = name in formats and formats[name].is_certain
+                if mixed and (is_certain or are_numbers(numbers, cells)):
                     kind = NUMBER
                     words[name] = frozenset(cells[~are])
                 elif mixed:

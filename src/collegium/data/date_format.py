@@ -63,6 +63,11 @@ class DateFormat:
         )
 
     @property
+    def is_certain(self) -> bool:
+        """Whether nothing but a date is written so: as of numbers."""
+        return True
+
+    @property
     def separates_or_names(self) -> bool:
         """Whether there is more to it than what is read everywhere: as of numbers."""
         return True

@@ -22,6 +22,7 @@ _BLANKS = " \u00a0\u202f"
 _THOUSANDS = (",", ".", "'", "’", *_BLANKS)
 _MARKS = {",": "comma", ".": "point"}
 _PARTS = re.compile(r"([^\d+\-]*)([+-]?\d(?:[\d,.'’ \u00a0\u202f]*\d)?)(\D*)")
+_WORD, _PLURAL = re.compile(r"[^\W\d_]+$"), re.compile(r"(?:en|e|s|n)$")
 FEW_WORDS, _NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
 _CODES = 20  # so few different numbers, with a word among them, are codes of categories
 _ENOUGH = 60
@@ -76,6 +77,11 @@ class NumberFormat:
         """Whether there is more to it than what stands before decimals."""
         return bool(self.thousands or self.before or self.behind)
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing but a number is written so: with a unit, no code of a category is."""
+        return bool(self.before or self.behind)
+
     def __str__(self) -> str:
         whole = f"1{self.thousands}234" if self.thousands else "12"
         said = f"{whole}{self.decimal}5"
@@ -96,11 +102,32 @@ class NumberFormat:
     def _read(self, cell: object) -> float:
         if not isinstance(cell, str):
             return np.nan
-        text = cell.strip().removeprefix(self.before).removesuffix(self.behind).strip()
+        text = cell.strip().removeprefix(self.before)
+        if self.behind:
+            text = self._without_unit(text)
+        text = text.strip()
         if not self._number.fullmatch(text):
             return np.nan
         plain = text.replace(self.thousands, "") if self.thousands else text
         return float(plain.replace(self.decimal, "."))
+
+    def _without_unit(self, text: str) -> str:
+        if text.endswith(self.behind):
+            return text.removesuffix(self.behind)
+        word = _WORD.search(text)
+        is_same = word is not None and _singular(word[0]) == _singular(self.behind)
+        return text[: word.start()] if word is not None and is_same else text
+
+
+def _singular(unit: str) -> str:
+    """Take the ending of a plural off a unit, in the languages that have one of these.
+
+    Examples
+    --------
+    >>> [_singular(unit) for unit in ("day", "days", "Tag", "Tage", "Stunde", "Stunden", "€", "ms")]
+    ['day', 'day', 'Tag', 'Tag', 'Stund', 'Stund', '€', 'ms']
+    """
+    return _PLURAL.sub("", unit) if unit.isalpha() and len(unit) > 3 else unit
 
 
 def are_numbers(numbers: NDArray[np.float64], cells: NDArray[np.object_]) -> bool:
@@ -135,17 +162,23 @@ def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> 
     --------
     >>> print(format_of(["1.234 €", "17,50 €", "n/a", *["3 €"] * 20], "cost"))
     1.234,5 €
+    >>> print(format_of(["1 Tag", "3 Tage", "12 Tage"], "stay"))
+    12.5 Tage
     >>> print(format_of(["A12", "A13"], "ward"), format_of(["0.125", "1.375"], "dose"))
     None 12.5
     """
     found = [match for cell in cells if (match := _PARTS.fullmatch(cell.strip()))]
-    units = Counter((match[1], match[3].strip()) for match in found)
+    units = Counter((match[1], _singular(match[3].strip())) for match in found)
     n_cells = len(cells)
     if not found or units.most_common(1)[0][1] < _NEARLY_ALL * n_cells:
         return None
-    (before, behind), _ = units.most_common(1)[0]
-    bodies = [match[2] for match in found if (match[1], match[3].strip()) == (before, behind)]
+    unit = units.most_common(1)[0][0]
+    alike = [match for match in found if (match[1], _singular(match[3].strip())) == unit]
+    before, behind = unit[0], Counter(match[3].strip() for match in alike).most_common(1)[0][0]
+    bodies = [match[2] for match in alike]
     if any(map(str.isalpha, before)) and before == before.rstrip():  # a code, such as A12
+        return None
+    if len(before.split()) > 1 or len(behind.split()) > 2:  # a remark, such as "seen on day 12"
         return None
     before = before.strip()
     marks = [mark for mark in _THOUSANDS if any(mark in body for body in bodies)]

@@ -121,7 +121,8 @@ def _described(series: pd.Series, decimal: str | None, dates: str | None) -> tup
         return column, "yes or no; mean: the share of yes"
     written = _written(series, decimal)
     numbers = written.read(series.tolist()) if written else numbers_of(series, decimal or ".")
-    if kind_of(series.dtype) != TEXT or are_numbers(numbers[given], names):
+    is_certain = written is not None and written.is_certain
+    if kind_of(series.dtype) != TEXT or is_certain or are_numbers(numbers[given], names):
         finite = numbers[np.isfinite(numbers)]
         if finite.size:
             column, note = _number(finite, written)
