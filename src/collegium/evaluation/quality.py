@@ -591,7 +591,7 @@ def _reasons(found: Quality, judged: Judged) -> list[str]:
     )
     if found.goal == BALANCED and found.better and found.accuracy < found.majority_share:
         sentences.append(
-            "To be right about each class alike costs right answers about the frequent one."
+            "To be right about rare classes costs some right answers about the frequent one."
         )
     if not found.tells_apart and found.accuracy > found.majority_share:
         sentences.append("So small a difference can be chance.")

@@ -90,8 +90,8 @@ def least_share(score: Callable[[float], Rehearsed], measure: str) -> Share:
     value, shown = high / TENTHS, partial(score_in_words, measure=measure)
     if buys[value] >= enough:
         why = (
-            f"the least that a rehearsal cannot tell from everything: {measure} {shown(buys[value])}, with "
-            f"everything {shown(buys[1.0])} (± {shown(tried[TENTHS].error)})"
+            f"to spend everything would do no better, as far as a rehearsal can tell: {measure} "
+            f"{shown(buys[value])}, with everything {shown(buys[1.0])} (± {shown(tried[TENTHS].error)})"
         )
     else:
         why = (
