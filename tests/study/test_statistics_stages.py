@@ -22,7 +22,7 @@ from collegium.study.kept_draws import NumberedDraws
 from collegium.study.methods.statistics import data as statistics_data
 from collegium.study.methods.statistics.method import StatisticsDraws
 from collegium.study.methods.statistics.session import KeptSession
-from collegium.study.runner import run_study
+from collegium.study.runner import plan_study, run_study
 from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
 
@@ -587,3 +587,11 @@ def test_answers_say_who_has_nothing_left_and_cost_what_the_ledger_counts(tmp_pa
     said = f"{high.sum()} have nothing left (high: {high.sum()})"
     assert said in answer["text"] and said in (release / "report.html").read_text()
     assert answer["paid"][0]["share"] == pytest.approx(0.25, rel=1e-3)
+
+
+@pytest.mark.parametrize("spend", [0.2, 0.5, 1.0])
+def test_what_answers_take_and_leave_is_said_as_their_own_setting_has_it(tmp_path, spend):
+    config = study(tmp_path, table(), ledger=new_ledger(tmp_path), more=f"spend = {spend}")
+    said = plan_study(config).ledger.in_words
+    assert f"takes at most {100 * spend:.0f} % of what people granted" in said
+    assert f"have at least {100 * (1 - spend):.0f} % left" in said

@@ -128,13 +128,19 @@ class Allowance:
         counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.groups))
         return dict(zip(self.groups, counts.tolist(), strict=True))
 
-    def left_afterwards(self, granted: Budgets, left: Balance) -> dict[str, tuple[float, float]]:
-        """What it takes of each group at most, and leaves at least, as shares of what members grant."""
+    def left_afterwards(
+        self, granted: Budgets, left: Balance, used: float = 1.0
+    ) -> dict[str, tuple[float, float]]:
+        """What it takes of each group at most, and leaves at least, as shares of what members grant.
+
+        ``used``: the share of it that is used.
+        """
         found = {}
         for code, (name, part) in enumerate(self.groups.items()):
             its = np.flatnonzero(self.codes == code)
             taken = self.lifetime.all_of(part)
-            shares = [self.lifetime.limit(one).share_of(taken) for one in granted.groups.values()]
+            limits = map(self.lifetime.limit, granted.groups.values())
+            shares = [used * limit.share_of(taken) for limit in limits]
             if its.size and not part.is_unlimited:
                 takes = np.array(shares)[granted.owner_group[its]]
                 after = left.share[its] - takes
@@ -214,9 +220,12 @@ class Spending:
         Positions of the records of those who take part.
     budgets : Budgets
         Of these records, as the run may use them.
+    used : float
+        Which share of the allowance the run uses at most.
     """
 
     method: ClassVar[str]
+    used = 1.0
 
     def __init__(self, people: Budgets, allowance: Allowance) -> None:
         self.allowance = allowance

@@ -111,7 +111,7 @@ class StudyLedger(Generic[S]):
         """What it leaves to people, for the user."""
         spending, found = self.spending, {}
         if self.left is not None:
-            found = spending.allowance.left_afterwards(spending.people, self.left)
+            found = spending.allowance.left_afterwards(spending.people, self.left, spending.used)
         if not found:
             return f"the ledger {self.place} remembers this release"
         takes = [taken for taken, _ in found.values()]

@@ -85,6 +85,7 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
         if spending is not None:
             frame, granted = take_frame_rows(rows.frame, spending.records), spending.budgets
             promise = spending.allowance.lifetime.promise
+            spending.used = config.of(StatisticsSection).spend
         if isinstance(granted, Budgets):
             granted = budgets_as_begun(study.begun_in, granted)
         columns = rows.columns if spending is None else {}
