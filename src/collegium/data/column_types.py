@@ -503,9 +503,9 @@ def _row(column: pd.Series, position: Any) -> int:
     return int(label) if isinstance(label, (int, np.integer)) else int(position)
 
 
-def _tell_of_gaps(column: str, name: str, n_wrong: int, row: int, held: str = IN_NUMBERS) -> None:
+def _tell_of_gaps(column: str, name: str, n_wrong: int, row: int) -> None:
     warnings.warn(
-        f"column {column!r} holds {held} in the public records, but {n_wrong:,} {name} record(s) hold "
+        f"column {column!r} holds numbers in the public records, but {n_wrong:,} {name} record(s) hold "
         f"something else there, the first of them {counted(row)}: it counts as missing in these records",
         PrivacyWarning,
         stacklevel=2,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.checks import shown
-from collegium.data.number_format import NumberFormat
+from collegium.data.number_format import NEARLY_ALL, NumberFormat
 from collegium.errors import InputError
 
 _EPOCH = date(1970, 1, 1)
@@ -26,7 +26,6 @@ _TIME = r"(?:[T ]+\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?(?: ?(?:Z
 _FIELDS = {"d": r"(?P<d>\d{1,2})", "m": r"(?P<m>\d{1,2})", "y": r"(?P<y>\d{4})"}
 _ORDERS = {"ymd": "-/.", "dmy": "./-", "mdy": "/-"}
 _EXAMPLE = {"d": "31", "m": "12", "y": "2024"}
-_NEARLY_ALL = 0.9
 _LOOKS = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}" + _TIME)
 
 
@@ -142,12 +141,12 @@ def date_format_of(
     12/31/2024 None
     """
     looking = [cell for cell in cells if _LOOKS.fullmatch(cell.strip())]
-    if not looking or len(looking) < _NEARLY_ALL * len(cells):
+    if not looking or len(looking) < NEARLY_ALL * len(cells):
         return None
     read = {one: one.read(looking) for one in all_formats()}
     counts = {one: int(np.isfinite(days).sum()) for one, days in read.items()}
     most = max(counts.values())
-    if not most or most < _NEARLY_ALL * len(cells):
+    if not most or most < NEARLY_ALL * len(cells):
         return None
     first, *others = [one for one in read if counts[one] == most]
     if all(np.array_equal(read[first], read[one], equal_nan=True) for one in others):

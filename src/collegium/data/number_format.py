@@ -23,7 +23,7 @@ _THOUSANDS = (",", ".", "'", "’", *_BLANKS)
 _MARKS = {",": "comma", ".": "point"}
 _PARTS = re.compile(r"([^\d+\-]*)([+-]?\d(?:[\d,.'’ \u00a0\u202f]*\d)?)(\D*)")
 _WORD, _PLURAL = re.compile(r"[^\W\d_]+$"), re.compile(r"(?:en|e|s|n)$")
-FEW_WORDS, _NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
+_FEW_WORDS, NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
 _CODES = 20  # so few different numbers, with a word among them, are codes of categories
 _ENOUGH = 60
 """So many numbers with exactly three digits behind their mark: decimals are so in 0.9^60 = 0.2 % of cases."""
@@ -146,7 +146,7 @@ def are_numbers(numbers: NDArray[np.float64], cells: NDArray[np.object_]) -> boo
     are = np.isfinite(numbers)
     if are.all() or not are.any():
         return bool(are.all())
-    few_words = len(set(cells[~are])) <= FEW_WORDS and are.mean() >= _NEARLY_ALL
+    few_words = len(set(cells[~are])) <= _FEW_WORDS and are.mean() >= NEARLY_ALL
     return bool(few_words and np.unique(numbers[are]).size > _CODES)
 
 
@@ -170,7 +170,7 @@ def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> 
     found = [match for cell in cells if (match := _PARTS.fullmatch(cell.strip()))]
     units = Counter((match[1], _singular(match[3].strip())) for match in found)
     n_cells = len(cells)
-    if not found or units.most_common(1)[0][1] < _NEARLY_ALL * n_cells:
+    if not found or units.most_common(1)[0][1] < NEARLY_ALL * n_cells:
         return None
     unit = units.most_common(1)[0][0]
     alike = [match for match in found if (match[1], _singular(match[3].strip())) == unit]
@@ -186,7 +186,7 @@ def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> 
     formats = [NumberFormat(point, mark, before, behind) for point, mark in both]
     able = {one: one.read(bodies) for one in formats}
     able = {
-        one: read for one, read in able.items() if np.isfinite(read).sum() >= _NEARLY_ALL * n_cells
+        one: read for one, read in able.items() if np.isfinite(read).sum() >= NEARLY_ALL * n_cells
     }
     if not able:
         return None

@@ -137,7 +137,7 @@ def _dates(series: pd.Series, dates: str | None) -> tuple[Column, str] | None:
     """Describe a column of dates; None: it holds none."""
     written = None
     if kind_of(series.dtype) == DATE:
-        days = np.array([DateFormat().read(series.tolist())]).ravel()
+        days = DateFormat().read(series.tolist())
     else:
         cells = [cell for cell in series.tolist() if isinstance(cell, str)]
         if not cells and not any(isinstance(cell, date) for cell in series.tolist()):

@@ -15,7 +15,6 @@ IR_VERSION = 8
 """Of the format: that of these operators."""
 FLOAT, INT64, STRING, DOUBLE = 1, 7, 8, 11
 """Types, as ONNX numbers them."""
-_MOST_OFFLOATS = float(np.finfo(np.float32).max)
 
 
 @dataclass
