@@ -114,19 +114,18 @@ def free_bytes() -> int | None:
 
 def peak_bytes() -> int:
     """Tell how much memory this process has held at most so far; 0 where the system does not say."""
-    try:
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    return 0
+    return _told("/proc/self/status", "VmHWM:") or 0
 
 
 def _of_machine() -> int | None:
+    return _told("/proc/meminfo", "MemAvailable:")
+
+
+def _told(file: str, name: str) -> int | None:
+    """Read bytes off a line such as ``MemAvailable: 12 kB``; None where there is none."""
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
+        for line in Path(file).read_text().splitlines():
+            if line.startswith(name):
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError, IndexError):
         pass
