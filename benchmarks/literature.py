@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from collegium import mechanisms
 from collegium.data.datasets import load_dataset
-from collegium.statistics.weights import errors_of, weights_of
+from collegium.weighted_sums.weights import errors_of, weights_of
 
 Floats = NDArray[np.float64]
 

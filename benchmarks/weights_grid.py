@@ -6,7 +6,7 @@ Root mean square errors by repetitions, each with people whose values are dealt 
 not go with budgets) and with noise of its own, towards the table's own value. In all of them everybody pays
 at most their budget, about neighbours of whom somebody is there or blank:
 
-- *uniform*, *proportional*, *saturating*: weighted sums, as `collegium.statistics.weights` has them, once
+- *uniform*, *proportional*, *saturating*: weighted sums, as `collegium.weighted_sums.weights` has them, once
   with the public spread that is true and once with the largest possible;
 - *saturating, learnt*: the spread is not public; with Gaussian noise, two rounds find it
   (`collegium.statistics.rounds`), which is what a session does. Laplace noise has one round and the largest;
@@ -39,7 +39,7 @@ from collegium import Schema, Statistics
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.statistics.estimates import likely
 from collegium.statistics.rounds import FIRST, SPREAD_IN_FIRST, Rounds
-from collegium.statistics.weights import weights_of
+from collegium.weighted_sums.weights import weights_of
 
 Floats = NDArray[np.float64]
 
@@ -203,7 +203,7 @@ def _learnt(case: Case, sums: Floats) -> float:
 
 
 def _saturations(bounds: Floats, sizes: NDArray[np.int64], ratio: Floats) -> Floats:
-    """τ for many ratios of noise to spread at once (`collegium.statistics.weights.saturation`)."""
+    """τ for many ratios of noise to spread at once (`collegium.weighted_sums.weights.saturation`)."""
     first, second = np.cumsum(sizes * bounds), np.cumsum(sizes * bounds**2)
     found = np.full(ratio.shape, np.inf)
     for below in reversed(range(len(bounds) - 1)):

@@ -11,11 +11,11 @@ import collegium
 
 ROOT = Path(collegium.__file__).parent
 ORDER = [
-    "cli", "study", "report", "attacks", "planner", "dpsgd", "pate", "statistics", "runs", "evaluation",
-    "distillation", "models", "workers", "data", "ledger", "mechanisms", "personalisation",
-    "noise", "accounting",
+    "cli", "study", "report", "attacks", "planner", "generative", "dpsgd", "pate", "statistics", "synthesis",
+    "runs", "evaluation", "distillation", "models", "workers", "weighted_sums", "conditions", "data",
+    "ledger", "mechanisms", "personalisation", "noise", "accounting",
 ]  # fmt: skip
-METHODS = {"dpsgd", "pate", "statistics"}
+METHODS = {"dpsgd", "pate", "statistics", "synthesis"}
 FACES = {"collegium", "collegium.accounting", "collegium.ledger", "collegium.mechanisms"} | {
     f"collegium.{name}" for name in ("datasets", "features", "students", "teachers")
 }

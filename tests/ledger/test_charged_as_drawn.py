@@ -17,8 +17,8 @@ from collegium.noise.grid import GRID
 from collegium.pate.pipeline import PateRun
 from collegium.personalisation.bins import MOST_BUDGETS
 from collegium.runs.observer import Observer
-from collegium.statistics.sums import Weighing
 from collegium.study.query_table import Rows
+from collegium.weighted_sums.weighing import Weighing
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 N = 2000

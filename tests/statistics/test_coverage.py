@@ -17,7 +17,7 @@ from collegium.statistics.estimates import Estimate, half_width
 from collegium.statistics.features import SPREAD_SHARE, features_of
 from collegium.statistics.language import parse_question
 from collegium.statistics.planned import trade_of
-from collegium.statistics.sums import Weighing
+from collegium.weighted_sums.weighing import Weighing
 
 SIZES = np.array([540, 370, 90])
 N, REPEATED = 1000, 4000

@@ -13,7 +13,7 @@ import pytest
 
 from collegium import CollegiumError, Policy, Schema, Statistics
 from collegium.errors import InputError
-from collegium.statistics import streamed, tables
+from collegium.weighted_sums import streamed, tables
 
 POLICY = Policy({"low": 1.0, "mid": 2.0, "high": 3.0})
 COLUMNS: dict[str, Any] = {

@@ -13,7 +13,7 @@ from collegium.statistics.estimates import Heard
 from collegium.statistics.features import Features, features_of
 from collegium.statistics.language import parse_question
 from collegium.statistics.moments import Found, Moments
-from collegium.statistics.sums import Weighing
+from collegium.weighted_sums.weighing import Weighing
 
 N, SIZES = 1000, np.array([540, 370, 90])
 SCHEMA = Schema(

@@ -21,8 +21,8 @@ from collegium.statistics.answers import table_of
 from collegium.statistics.features import features_of
 from collegium.statistics.language import parse_question
 from collegium.statistics.question_words import sentence
-from collegium.statistics.sums import Weighing
 from collegium.study.methods.statistics.session import KeptSession
+from collegium.weighted_sums.weighing import Weighing
 
 COLUMNS: dict[str, Any] = {
     "x": {"kind": "number", "bounds": [0, 10], "step": 0.1},

@@ -20,7 +20,7 @@ from collegium.statistics.estimates import Heard
 from collegium.statistics.language import parse_question
 from collegium.statistics.quantile_intervals import PARTS, Cut, cuts, margins
 from collegium.statistics.quantiles import Ranks, candidates_of
-from collegium.statistics.sums import Weighing
+from collegium.weighted_sums.weighing import Weighing
 
 TIMES = 400
 RNG = np.random.default_rng(0)

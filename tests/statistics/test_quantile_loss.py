@@ -13,7 +13,7 @@ from collegium.noise.grid import GRID
 from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.quantile_intervals import PARTS, Cut, diameter, transform
 from collegium.statistics.quantiles import Priced, Ranks, scores_of
-from collegium.statistics.sums import Weighing
+from collegium.weighted_sums.weighing import Weighing
 
 N, CELLS = 4, 2
 PLACES = [*product(range(CELLS), range(N))]

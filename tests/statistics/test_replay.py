@@ -12,7 +12,7 @@ import pytest
 from collegium import Policy, Schema, Statistics
 from collegium.noise.grid import GRID
 from collegium.statistics import quantile_intervals, quantiles, sums
-from collegium.statistics.sums import Weighing
+from collegium.weighted_sums.weighing import Weighing
 
 SCHEMA = Schema(
     {

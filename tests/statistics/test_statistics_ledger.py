@@ -19,7 +19,7 @@ import collegium as cg
 from collegium import Ledger, PrivacyWarning, Statistics
 from collegium.accounting import Neighbours
 from collegium.errors import BudgetExceededError, InputError, LedgerError
-from collegium.statistics.tables import InMemory
+from collegium.weighted_sums.tables import InMemory
 
 POLICY = cg.Policy({"high": 1.0, "low": 3.0})
 N = 300

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from collegium import Schema
 from collegium.accounting import Neighbours
-from collegium.errors import InputError
 from collegium.mechanisms import SeededNoise
 from collegium.noise.grid import GRID
 from collegium.statistics.features import Features, features_of
 from collegium.statistics.language import parse_question
-from collegium.statistics.sums import Batch, Sums, Weighing
+from collegium.statistics.sums import Sums
+from collegium.weighted_sums.weighing import Batch, Weighing
 
 BLANKED, REPLACED = Neighbours.ADD_OR_REMOVE, Neighbours.ANY_CHANGE
 COLUMNS: dict[str, Any] = {
@@ -210,19 +210,6 @@ def test_the_bound_is_reached(
         assert norm == pytest.approx(diameter, rel=1e-5)
 
 
-@given(
-    st.integers(1, 40), st.integers(1, 4), st.floats(1e-6, 1.0), st.booleans(), st.integers(1, 30)
-)
-def test_caps_of_an_owner_add_up_to_no_more_than_the_weight(
-    rows: int, most: int, relative: float, laplace: bool, width: int
-) -> None:
-    weighing = Weighing.of(np.array([relative, 1.0]), laplace, most, 1.0)
-    batch = Batch({}, np.zeros(rows, np.intp), np.full(rows, rows, np.int64))
-    caps = weighing.caps(batch, width)
-    assert (caps >= 0).all()
-    assert int(caps.sum()) <= int(weighing.steps[0]) * most
-
-
 def test_noise_is_that_of_the_source_on_the_grid() -> None:
     schema = Schema(COLUMNS)
     features = features_of(parse_question("count by sex", schema), schema, False, 0.0, True)
@@ -232,8 +219,3 @@ def test_noise_is_that_of_the_source_on_the_grid() -> None:
     drawn = SeededNoise(1).gaussian(weighing.scale, 3, query=0, purpose="sums 0")
     assert (noisy.ravel() == drawn).all()
     assert weighing.scale == pytest.approx(100.0)
-
-
-def test_a_price_that_buys_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match="spend more on fewer questions"):
-        Weighing.of(np.array([1e-9]), False, 1, 1.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import collegium
-from collegium.statistics.weights import errors_of, weights_of
+from collegium.weighted_sums.weights import errors_of, weights_of
 
 PAGE = Path(collegium.__file__).parents[2] / "docs" / "statistics.md"
 

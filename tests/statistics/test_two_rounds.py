@@ -17,8 +17,9 @@ from collegium.statistics.answering import Question
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.language import parse_question
 from collegium.statistics.rounds import FIRST, SPREAD_IN_FIRST, Rounds
-from collegium.statistics.sums import Sums, Weighing
-from collegium.statistics.weights import errors_of, weights_of
+from collegium.statistics.sums import Sums
+from collegium.weighted_sums.weighing import Weighing
+from collegium.weighted_sums.weights import errors_of, weights_of
 
 WORST = 0.25
 GROUPS = st.integers(2, 5).flatmap(

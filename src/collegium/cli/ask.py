@@ -232,8 +232,8 @@ def ask(
     from collegium.cli.progress import watching
     from collegium.cli.query_session import SessionProgress, place_of, session_of, title_of
     from collegium.data.schema import Schema
-    from collegium.statistics.weights import RULES
     from collegium.study.query_table import FormOfCsv, granted_as_said, read_rows
+    from collegium.weighted_sums.weights import RULES
 
     hush(quiet)
     standing = SessionProgress(record)

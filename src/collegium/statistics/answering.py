@@ -37,9 +37,10 @@ from collegium.statistics.quantile_intervals import diameter
 from collegium.statistics.query import ONE_NUMBER, Query
 from collegium.statistics.question_words import sentence
 from collegium.statistics.rounds import SPREAD_IN_FIRST, Rounds
-from collegium.statistics.sums import Sums, Weighing
-from collegium.statistics.tables import Table
-from collegium.statistics.weights import effective_people, staircase
+from collegium.statistics.sums import Sums
+from collegium.weighted_sums.tables import Table
+from collegium.weighted_sums.weighing import Weighing
+from collegium.weighted_sums.weights import effective_people, staircase
 
 if TYPE_CHECKING:
     from collegium.statistics.ledgered import StatisticsSpending

@@ -1,6 +1,6 @@
 """What each group says by itself, from the steps of a calibrated answer, and whether all say the same.
 
-Step j of a staircase (:func:`~collegium.statistics.weights.staircase`) is a noisy sum over everybody who
+Step j of a staircase (:func:`~collegium.weighted_sums.weights.staircase`) is a noisy sum over everybody who
 grants as much as level j or more: the difference of two neighbouring ones is what one level's people add up
 to.
 """

@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from collegium.data.schema import Column
 from collegium.statistics.features import Features, scales
-from collegium.statistics.sums import Weighing
+from collegium.weighted_sums.weighing import Weighing
 
 Floats = NDArray[np.float64]
 TOO_FEW = 3.0  # a noisy number of rows below so many standard deviations is no denominator

@@ -8,7 +8,7 @@ import pandas as pd
 
 from collegium.data.schema import Schema
 from collegium.data.schema_column import FLAG, FLAG_KEYS
-from collegium.statistics.language import Query
+from collegium.statistics.query import Query
 
 _FAR = 3.0  # standard errors: by chance, one answer in 370
 

@@ -41,9 +41,9 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Neighbours
 from collegium.data.schema import Column, Schema
 from collegium.errors import InputError
-from collegium.statistics.language import Query
+from collegium.statistics.query import Query
+from collegium.weighted_sums.weighing import Arrays
 
-Arrays = Mapping[str, NDArray[np.generic]]
 Floats = NDArray[np.float64]
 
 SPREAD_SHARE = 0.05

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.conditions.conditions import Among
 from collegium.data.schema import Schema
 from collegium.statistics.answer_words import price_in_words
-from collegium.statistics.conditions import Among
 from collegium.statistics.features import Features
 from collegium.statistics.query import NUMBERS, Query
-from collegium.statistics.weights import RULES, Errors, errors_of, weights_of
+from collegium.weighted_sums.weights import RULES, Errors, errors_of, weights_of
 
 Floats = NDArray[np.float64]
 OF_SHARES = " %"

@@ -37,7 +37,7 @@ from scipy.special import ndtr, ndtri
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.noise.sums import NoisySum
-from collegium.statistics.sums import Weighing, noised
+from collegium.weighted_sums.weighing import Weighing, noised
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -48,7 +48,7 @@ from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.features import Features
 from collegium.statistics.quantile_intervals import Cut
 from collegium.statistics.query import STEPS
-from collegium.statistics.sums import Batch, Weighing
+from collegium.weighted_sums.weighing import Batch, Weighing
 
 Floats = NDArray[np.float64]
 

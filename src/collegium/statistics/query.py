@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from collegium.checks import check_number, check_whole, listed, nearest, shown
+from collegium.conditions.conditions import EVERYBODY, Where, name_text, quoted
 from collegium.data.schema import Column, Schema
 from collegium.data.schema_column import DATE, FLAG, LEAST_READABLE, MOST_STEPS, TEXT, plain
 from collegium.errors import InputError
-from collegium.statistics.conditions import EVERYBODY, Where, name_text, quoted
 from collegium.statistics.phrasings import nearest_question
 
 COUNTS = ("count", "people", "histogram", "crosstab", "top")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from collegium.conditions.conditions import Among, Compare, IsMissing, Several, Where, quoted
 from collegium.data.date_format import day_of
 from collegium.data.date_parts import date_part
 from collegium.data.schema_column import plain
-from collegium.statistics.conditions import Among, Compare, IsMissing, Several, Where, quoted
 from collegium.statistics.query import Query
 
 _KINDS = {

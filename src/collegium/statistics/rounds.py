@@ -15,7 +15,7 @@ Any weights w with β·min(b, c) ≤ w ≤ β·min(b, c) + (1 - β)·b are among
 the τ of the largest spread, all min(b, τ) for τ ≥ τ_w, but that somebody with b > c weighs β·(b - c) less
 where weights are to be nearly proportional. So the first round costs nothing but what measures the spread.
 
-The error of weights is linear in s² (:class:`~collegium.statistics.weights.Errors`), so what has the least
+The error of weights is linear in s² (:class:`~collegium.weighted_sums.weights.Errors`), so what has the least
 expected error, given the first round, is the τ of the *mean* of s² given the first round.
 
 The noise of the first round is in the answer and in the weights that divide it, so that the two go together a
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from collegium.noise.grid import GRID
 from collegium.statistics.estimates import Estimate, Heard, unequal
-from collegium.statistics.weights import saturation
+from collegium.weighted_sums.weights import saturation
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

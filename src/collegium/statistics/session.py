@@ -19,6 +19,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy
 from collegium.checks import check_number, check_whole, shown
+from collegium.conditions.parser import parse_where
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import BudgetExceededError, InputError
@@ -28,12 +29,12 @@ from collegium.parameters import MOST_WHOLE
 from collegium.personalisation.bins import few_budgets
 from collegium.statistics.answering import Answering, Question
 from collegium.statistics.answers import Answer
-from collegium.statistics.language import Query, checked_question, parse_question, parse_where
+from collegium.statistics.language import Query, checked_question, parse_question
 from collegium.statistics.planned import Plan, unit_of
 from collegium.statistics.settings import QuerySettings
-from collegium.statistics.tables import InMemory, paths_of, read_all, refuse_empty
-from collegium.statistics.weights import RULES, effective_people
-from collegium.statistics.whose import in_files, who_granted
+from collegium.weighted_sums.tables import InMemory, paths_of, read_all, refuse_empty
+from collegium.weighted_sums.weights import RULES, effective_people
+from collegium.weighted_sums.whose import in_files, who_granted
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -77,7 +78,7 @@ class Statistics(Answering):
         "auto": Laplace noise where so few questions are asked that it is smaller, otherwise Gaussian noise;
         on a ledger, what its promise is made for.
     weights : {"saturating", "proportional", "uniform"}, default="saturating"
-        How budgets become weights: see :func:`~collegium.statistics.weights.weights_of`, and :meth:`plan`.
+        How budgets become weights: see :func:`~collegium.weighted_sums.weights.weights_of`, and :meth:`plan`.
     neighbours : {"zero-out", "replace-one"}, optional
         What is hidden: "zero-out" hides whether all rows of a person are there or blank; "replace-one" hides
         their contents, too, and costs up to twice as much. Default: what the ledger promises, or else

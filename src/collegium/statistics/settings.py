@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collegium.parameters import Settings, setting
-from collegium.statistics.weights import RULES
+from collegium.weighted_sums.weights import RULES
 
 NOISES = ("auto", "gaussian", "laplace")
 NEIGHBOURS = ("zero-out", "replace-one")

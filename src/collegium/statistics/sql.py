@@ -8,9 +8,6 @@ from typing import Any
 
 from collegium.errors import InputError
 
-_STARTS = re.compile(
-    r"\s*(select|with|insert|update|delete|create|drop|alter|explain)\b", re.IGNORECASE
-)
 _PARTS = re.compile(
     r"\s*select\s+(?P<what>.*?)\s+from\s+\S+(?:\s+where\s+(?P<where>.*?))?"
     r"(?:\s+group\s+by\s+(?P<by>.*?))?(?:\s+(?:having|order\s+by|limit)\b.*)?\s*;?\s*",
@@ -23,11 +20,6 @@ _KINDS = {
     "stddev": "std", "stddev_pop": "std", "stddev_samp": "std", "stdev": "std", "std": "std",
     "corr": "corr", "covar_pop": "cov", "covar_samp": "cov",
 }  # fmt: skip
-
-
-def is_sql(text: str) -> bool:
-    """Tell whether a text begins as a statement of SQL does."""
-    return bool(_STARTS.match(text))
 
 
 def refusal_of_sql(text: str, parse: Callable[[str], Any]) -> InputError:

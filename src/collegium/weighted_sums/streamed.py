@@ -25,8 +25,8 @@ from collegium.data.datasets.table_files import refuse_other_columns
 from collegium.data.schema import Schema
 from collegium.data.sharding.source import ParquetSource, unreadable
 from collegium.errors import InputError, RecordError
-from collegium.statistics.sums import Batch
-from collegium.statistics.tables import ROWS
+from collegium.weighted_sums.tables import ROWS
+from collegium.weighted_sums.weighing import Batch
 
 
 class InParquet:

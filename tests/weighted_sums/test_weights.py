@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from collegium.accounting import gdp_mu
 from collegium.errors import InputError
-from collegium.statistics.weights import (
+from collegium.weighted_sums.weights import (
     effective_people,
     errors_of,
     saturation,

@@ -1,13 +1,15 @@
-"""Words, numbers and signs of a question, each with its place, so that a message can point at it."""
+"""Words, numbers and signs of a text, each with its place, so that a message can point at it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from collegium.checks import shown
+from collegium.conditions.conditions import WORD
 from collegium.errors import InputError
-from collegium.statistics.conditions import WORD
 
 MOST_CHARACTERS = 4_000
 WORD_TOKEN, NUMBER_TOKEN, TEXT_TOKEN, SIGN, END = "word", "number", "text", "sign", "end"
@@ -20,6 +22,9 @@ _TOKENS = re.compile(
     |(?P<sign>==|!=|<>|<=|>=|[=<>≤≥≠(),])
     )""",
     re.VERBOSE,
+)
+_SQL = re.compile(
+    r"\s*(select|with|insert|update|delete|create|drop|alter|explain)\b", re.IGNORECASE
 )
 _ALIKE = {"=": "==", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 
@@ -113,3 +118,17 @@ class Words:
         return InputError(
             f"{shown(self.text)}, at {shown(piece)} (character {token.start + 1}): {what}"
         )
+
+
+@contextmanager
+def pointing_at(words: Words, token: Token) -> Iterator[None]:
+    """Let errors about what a word says point at it."""
+    try:
+        yield
+    except InputError as error:
+        raise words.error(str(error), token) from None
+
+
+def is_sql(text: str) -> bool:
+    """Tell whether a text begins as a statement of SQL does."""
+    return bool(_SQL.match(text))

@@ -14,7 +14,7 @@ from collegium.checks import shown
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows
 from collegium.errors import InputError
-from collegium.statistics.sums import Batch
+from collegium.weighted_sums.weighing import Batch
 
 
 def paths_of(frame: Any) -> list[Path]:

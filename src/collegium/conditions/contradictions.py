@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.conditions.conditions import Compare, Several, Where
 from collegium.data.schema import Column, Schema
 from collegium.data.schema_column import CATEGORY, FLAG
 from collegium.errors import InputError
-from collegium.statistics.conditions import Compare, Several, Where
 
 _Values = Mapping[str, NDArray[Any]]
 _Left = Mapping[str, NDArray[np.bool_]]
@@ -30,7 +30,7 @@ def refuse_contradiction(where: Where, schema: Schema) -> None:
 
     Examples
     --------
-    >>> from collegium.statistics.language import parse_where
+    >>> from collegium.conditions.parser import parse_where
     >>> schema = Schema({"age": {"kind": "whole", "bounds": [0, 99]}})
     >>> parse_where("age > 50 and age < 40", schema)
     Traceback (most recent call last):

@@ -10,7 +10,7 @@ from collegium.budgets import Budgets, Policy, as_budgets
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows, series_of, take_frame_rows
 from collegium.errors import InputError
-from collegium.statistics.tables import Table
+from collegium.weighted_sums.tables import Table
 from collegium.zero_and_public_budgets import has_budget, subset
 
 
@@ -18,7 +18,7 @@ def in_files(
     files: Sequence[Path], budgets: Any, privacy: str | None, owner: str | None, schema: Schema
 ) -> Table:
     """A table in files, which say themselves what each row's owner granted."""
-    from collegium.statistics.streamed import InParquet  # pyarrow's readers come with it
+    from collegium.weighted_sums.streamed import InParquet  # pyarrow's readers come with it
 
     if not isinstance(budgets, Policy) or privacy is None:
         raise InputError(

@@ -1,0 +1,1 @@
+"""Conditions on rows of a public schema, and how they are written."""

@@ -1,0 +1,1 @@
+"""Synthetic tables from noisy marginals, with individual privacy budgets."""
