@@ -1,0 +1,245 @@
+"""How far the marginals of one table are from another's, beside what sampling alone would explain.
+
+A marginal is the share of records in each cell of some columns. The total variation between two is half the
+sum of the absolute differences of their shares: the largest difference in the probability of any event that
+one could name in these columns.
+
+Two samples of one population differ, too, the more the smaller they are and the more cells there are. How
+much is measured with the held-out records alone: they are split at random in the proportion of the sizes to
+be compared, and once more with half of them. From both follows a power of 1/n₁ + 1/n₂ (1/2 where cells are
+well filled, less where they are sparse), by which the distance is carried to the sizes that are compared.
+
+References
+----------
+W. Bergsma. A bias-correction for Cramér's V and Tschuprow's T. Journal of the Korean Statistical Society
+42(3), 2013, pages 323-328: the correction in :func:`associations`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Clique = tuple[int, ...]
+
+MOST_PAIRS, MOST_TRIPLES = 2_000, 300
+"""Of more than these a seeded sample is measured."""
+_MOST_CELLS = 1 << 20  # counted in one array; of more, only those that occur
+_SPLITS = 4
+_LEAST_IN_SPLIT = 10
+
+
+@dataclass(frozen=True)
+class Distance:
+    """Total variation over all marginals of one order.
+
+    ``mean``, ``largest``: over the marginals. ``worst``: the columns of the largest one.
+    ``sampling_mean``, ``sampling_largest``: what two samples of one population of these sizes would have;
+    None where there are too few held-out records to tell, or nothing was drawn.
+    """
+
+    ways: int
+    mean: float
+    largest: float
+    worst: tuple[str, ...]
+    sampling_mean: float | None
+    sampling_largest: float | None
+
+    @property
+    def beyond_sampling(self) -> float | None:
+        """How much of the mean sampling does not explain; at least 0."""
+        return None if self.sampling_mean is None else max(0.0, self.mean - self.sampling_mean)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Which marginals are measured, and in which cells.
+
+    ``cliques``: the columns of each marginal, by order. ``n_all``: how many there would be, by order.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    cliques: tuple[tuple[Clique, ...], ...]
+    n_all: tuple[int, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str], sizes: Sequence[int], rng: np.random.Generator) -> Measured:
+        """Take all marginals of one, two and three columns; of too many a sample."""
+        d = len(names)
+        n_all = tuple(math.comb(d, ways) for ways in (1, 2, 3) if d >= ways)
+        pairs = _sampled(d, 2, MOST_PAIRS, rng) if d >= 2 else ()
+        triples = _sampled(d, 3, MOST_TRIPLES, rng) if d >= 3 else ()
+        cliques = (tuple((place,) for place in range(d)), pairs, triples)
+        return cls(tuple(names), tuple(sizes), cliques[: len(n_all)], n_all)
+
+    def variations(self, one: Codes, other: Codes) -> list[Floats]:
+        """Total variation of each marginal between two tables, by order."""
+        left, right = (np.ascontiguousarray(codes.T) for codes in (one, other))
+        return [
+            np.array([self._variation(left, right, clique) for clique in order])
+            for order in self.cliques
+        ]
+
+    def _variation(self, left: Codes, right: Codes, clique: Clique) -> float:
+        first, second = (cell_numbers(columns, clique, self.sizes) for columns in (left, right))
+        n_cells = math.prod(self.sizes[place] for place in clique)
+        if n_cells > _MOST_CELLS:  # counting those that occur takes memory for them alone
+            found, places = np.unique(np.concatenate([first, second]), return_inverse=True)
+            first, second, n_cells = places[: len(first)], places[len(first) :], len(found)
+        shares = [
+            np.bincount(numbers, minlength=n_cells) / len(numbers) for numbers in (first, second)
+        ]
+        return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+    def independent(self, codes: Codes) -> list[Floats]:
+        """Total variation of each marginal from the product of its columns: what relations weigh."""
+        columns = np.ascontiguousarray(codes.T)
+        alone = [
+            np.bincount(column, minlength=size) / len(codes)
+            for column, size in zip(columns, self.sizes, strict=True)
+        ]
+        return [
+            np.array([self._from_product(columns, alone, clique) for clique in order])
+            for order in self.cliques
+        ]
+
+    def _from_product(self, columns: Codes, alone: Sequence[Floats], clique: Clique) -> float:
+        if len(clique) == 1:
+            return 0.0
+        found, counts = np.unique(cell_numbers(columns, clique, self.sizes), return_counts=True)
+        expected, rest = np.ones(len(found)), found
+        for place in reversed(clique):
+            rest, code = np.divmod(rest, self.sizes[place])
+            expected *= alone[place][code]
+        # The distance is the sum of what is too much, and only cells that occur can have too much.
+        return float(np.maximum(counts / columns.shape[1] - expected, 0).sum())
+
+
+def cell_numbers(columns: Codes, clique: Clique, sizes: Sequence[int]) -> Codes:
+    """Number the cells of some columns. ``columns`` (d, n). Returns (n,), the last column running fastest."""
+    numbers: Codes = columns[clique[0]]
+    for place in clique[1:]:
+        numbers = numbers * sizes[place] + columns[place]
+    return numbers
+
+
+def distances(
+    measured: Measured, codes: Codes, held_out: Codes, rng: np.random.Generator
+) -> tuple[Distance, ...]:
+    """Measure a table against held-out records, beside what sampling explains.
+
+    ``codes`` (n, d), ``held_out`` (m, d): cells, as :meth:`Cells.codes` gives them.
+    """
+    floors = sampling_floor(measured, held_out, len(codes), rng)
+    return _told(measured, measured.variations(codes, held_out), floors)
+
+
+def distances_without_relations(measured: Measured, held_out: Codes) -> tuple[Distance, ...]:
+    """The same of a table with the held-out records' own columns and no relation between them.
+
+    Nothing is drawn: each marginal is the product of its columns.
+    """
+    return _told(measured, measured.independent(held_out), None)
+
+
+def sampling_floor(
+    measured: Measured, held_out: Codes, n: int, rng: np.random.Generator
+) -> list[tuple[float, float]] | None:
+    """Tell what total variation ``n`` further records of the population would have, by order.
+
+    Returns mean and largest, from splits of the held-out records; None where these are too few.
+    """
+    m = len(held_out)
+    small = min(n, m // 2)
+    if small < 2 * _LEAST_IN_SPLIT:
+        return None
+    wide: list[list[tuple[float, float]]] = []
+    narrow: list[list[tuple[float, float]]] = []
+    for _ in range(_SPLITS):
+        for found, first, last in ((wide, small, m), (narrow, small // 2, m // 2)):
+            rows = rng.permutation(m)[:last]
+            apart = measured.variations(held_out[rows[:first]], held_out[rows[first:]])
+            found.append([(float(of.mean()), float(of.max())) for of in apart])
+    at_wide, at_narrow = np.mean(wide, axis=0), np.mean(narrow, axis=0)
+    size = 1 / small + 1 / (m - small)
+    size_narrow = 1 / (small // 2) + 1 / (m // 2 - small // 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        power = np.log(at_narrow / at_wide) / math.log(size_narrow / size)
+    power = np.clip(np.nan_to_num(power, nan=0.5, posinf=0.5), 0.0, 0.5)
+    carried = at_wide * ((1 / n + 1 / m) / size) ** power
+    return [(float(mean), float(largest)) for mean, largest in carried]
+
+
+def associations(measured: Measured, codes: Codes) -> Floats:
+    """Tell how strongly each two columns go together: bias-corrected Cramér's V of their cells.
+
+    Returns (d, d): from 0 (nothing to do with one another) to 1 (each follows from the other); NaN of
+    pairs that are not measured, or of columns that are one value throughout.
+    """
+    columns, d = np.ascontiguousarray(codes.T), len(measured.names)
+    shown = np.full((d, d), np.nan)
+    np.fill_diagonal(shown, 1.0)
+    alone = [
+        np.bincount(column, minlength=size)
+        for column, size in zip(columns, measured.sizes, strict=True)
+    ]
+    for one, other in measured.cliques[1] if len(measured.cliques) > 1 else ():
+        numbers = cell_numbers(columns, (one, other), measured.sizes)
+        shown[one, other] = shown[other, one] = _cramers_v(
+            numbers, measured.sizes[other], alone[one], alone[other]
+        )
+    return shown
+
+
+def _cramers_v(numbers: Codes, size: int, rows: Codes, columns: Codes) -> float:
+    n = len(numbers)
+    found, counts = np.unique(numbers, return_counts=True)
+    place, other = np.divmod(found, size)
+    squared = float((counts**2 / (rows[place] * columns[other])).sum()) - 1
+    r, k = int((rows > 0).sum()), int((columns > 0).sum())
+    corrected = max(0.0, squared - (r - 1) * (k - 1) / max(1, n - 1))
+    least = min(r - (r - 1) ** 2 / max(1, n - 1), k - (k - 1) ** 2 / max(1, n - 1)) - 1
+    return min(1.0, math.sqrt(corrected / least)) if least > 1e-9 else math.nan
+
+
+def _sampled(d: int, ways: int, most: int, rng: np.random.Generator) -> tuple[Clique, ...]:
+    n_all = math.comb(d, ways)
+    if n_all <= 50 * most:
+        every = list(combinations(range(d), ways))
+        if n_all <= most:
+            return tuple(every)
+        return tuple(every[place] for place in np.sort(rng.choice(n_all, most, replace=False)))
+    found: set[Clique] = set()
+    while len(found) < most:  # of so many hardly any is drawn twice
+        found.add(tuple(sorted(rng.choice(d, ways, replace=False).tolist())))
+    return tuple(sorted(found))
+
+
+def _told(
+    measured: Measured,
+    variations: Sequence[Floats],
+    floors: Sequence[tuple[float, float]] | None,
+) -> tuple[Distance, ...]:
+    told = []
+    for number, (order, found) in enumerate(zip(measured.cliques, variations, strict=True)):
+        worst = order[int(found.argmax())]
+        mean, largest = floors[number] if floors is not None else (None, None)
+        told.append(
+            Distance(
+                ways=number + 1,
+                mean=float(found.mean()),
+                largest=float(found.max()),
+                worst=tuple(measured.names[place] for place in worst),
+                sampling_mean=mean,
+                sampling_largest=largest,
+            )
+        )
+    return tuple(told)

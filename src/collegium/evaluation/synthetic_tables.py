@@ -1,0 +1,153 @@
+"""The tables of an evaluation, checked as they enter: nothing is compared with itself or silently misread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.checks import listed, nearest, shown
+from collegium.data.cells import Cells
+from collegium.data.schema import Schema
+from collegium.data.schema_arrays import n_rows, series_of
+from collegium.data.schema_column import TEXT
+from collegium.errors import InputError
+from collegium.evaluation.synthetic_learning import MOST_TRAINING
+from collegium.evaluation.synthetic_marginals import Measured
+from collegium.evaluation.synthetic_quality import PUBLIC, REAL, SYNTHETIC
+
+Codes = NDArray[np.int64]
+
+LEAST_HELD_OUT = 50
+IN_WORDS = {
+    SYNTHETIC: "the synthetic table",
+    "held_out": "held_out",
+    REAL: "real",
+    PUBLIC: "public",
+}
+
+
+def check_tables(tables: Mapping[str, Any], held_out: Any) -> None:
+    """Refuse tables that are empty, too small, or given twice."""
+    for name, table in tables.items():
+        if table is held_out:
+            raise InputError(
+                f"{IN_WORDS[name]} is the same table as held_out: hold out records that took no part in it"
+            )
+        if n_rows(table) == 0:
+            raise InputError(f"{IN_WORDS[name]} has no rows: there is nothing to judge")
+    if n_rows(held_out) < LEAST_HELD_OUT:
+        raise InputError(
+            f"held_out has {n_rows(held_out):,} rows, and at least {LEAST_HELD_OUT} are needed: hold out more"
+        )
+
+
+def check_names(schema: Schema, target: str | None, by: str | None, held_out: Any) -> None:
+    """Refuse names of columns that are not there."""
+    names = [name for name, column in schema.items() if column.kind != TEXT]
+    if target is not None and target not in names:
+        raise InputError(
+            f"target must be a column of the schema, and not text, got {shown(target)}: "
+            f"{nearest(str(target), names)}"
+        )
+    if by is not None and by not in names:
+        if not isinstance(by, str):
+            raise InputError(f"by must be the name of a column, got {shown(by)}")
+        if by in schema:
+            raise InputError(f"by must be a column with cells, got {by!r}, which is free text")
+        series_of(held_out, by)  # which says what there is
+
+
+def with_missing(schema: Schema) -> Schema:
+    """Give each column a cell for what is missing, so that what cannot be read is never taken for a value."""
+    columns = {
+        name: column if column.missing or column.kind == TEXT else replace(column, missing=True)
+        for name, column in schema.items()
+    }
+    return Schema(columns, schema.rows_per_owner)
+
+
+def cells_of(schema: Schema, held_out: Any) -> Cells:
+    """Place cells, at quantiles of the held-out records where the schema has no bins."""
+    try:
+        return Cells(schema, held_out)
+    except InputError as error:
+        raise InputError(f"held_out: {error}") from None
+
+
+def arrays_of(cells: Cells, table: Any, name: str) -> dict[str, NDArray[Any]]:
+    """Read a table; messages say which one."""
+    try:
+        return cells.schema.arrays(table, list(cells.names))
+    except InputError as error:
+        raise InputError(f"{IN_WORDS[name]}: {error}") from None
+
+
+def refuse_equal(codes: Mapping[str, Codes], held_out: Codes) -> None:
+    """Refuse a copy of the held-out records: a score of it would say nothing."""
+    ordered = _ordered(held_out)
+    for name, found in codes.items():
+        if len(found) == len(held_out) and np.array_equal(_ordered(found), ordered):
+            raise InputError(
+                f"{IN_WORDS[name]} has the same rows as held_out: hold out records that took no part in it"
+            )
+
+
+def _ordered(codes: Codes) -> Codes:
+    return codes[np.lexsort(codes.T)]
+
+
+def unreadable_notes(cells: Cells, codes: Codes, synthetic: Any) -> list[str]:
+    """Say how many synthetic cells hold something that the schema does not know; refuse where all do."""
+    notes = []
+    for place, column in enumerate(cells.columns):
+        lost = codes[:, place] == column.n_values
+        if not lost.any():
+            continue
+        series = series_of(synthetic, column.name)
+        written = lost & ~pd.isna(series).to_numpy()
+        n = int(written.sum())
+        if not n:
+            continue
+        example = shown(series[written].iloc[0])
+        if lost.all():
+            raise InputError(
+                f"the schema knows no value of column {column.name!r} of the synthetic table, such as "
+                f"{example}: write it as the schema does ({listed(column.labels[:-1], 5)})"
+            )
+        notes.append(
+            f"{n:,} of {len(codes):,} values of {column.name} in the synthetic table are none that the "
+            f"schema knows, such as {example}, and count as missing."
+        )
+    return notes
+
+
+def unknown_column_notes(schema: Schema, synthetic: Any) -> list[str]:
+    """Name columns that were not judged."""
+    columns = getattr(synthetic, "columns", None)
+    names = synthetic.column_names if hasattr(synthetic, "column_names") else columns
+    more = [str(name) for name in (() if names is None else names) if name not in schema]
+    if not more:
+        return []
+    return [
+        f"Columns of the synthetic table that the schema lacks were not judged: {listed(more)}."
+    ]
+
+
+def sampling_notes(measured: Measured, codes: Mapping[str, Codes]) -> list[str]:
+    """Say what was measured, or learnt from, in part."""
+    notes = [
+        f"{len(order):,} of all {n_all:,} marginals of {ways} columns were measured, drawn by lot."
+        for ways, (order, n_all) in enumerate(
+            zip(measured.cliques, measured.n_all, strict=True), start=1
+        )
+        if len(order) < n_all
+    ]
+    large = [IN_WORDS[name] for name, found in codes.items() if len(found) > MOST_TRAINING]
+    if large:
+        notes.append(f"Of {listed(large)}, models learnt from {MOST_TRAINING:,} rows drawn by lot.")
+    return notes
