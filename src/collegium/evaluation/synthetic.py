@@ -148,13 +148,13 @@ def evaluate_synthetic(
     learning, chance = None, None
     if target is not None:
         learning = TargetScores(cells, target, positive, held, held_codes, seed)
-        notes += learning.notes
     answers: dict[str, list[Answers]] = {}
     learnt: dict[str, tuple[Learnt, ...]] = {}
     if learning is not None:
         answers = {name: learning.answers(codes[name], arrays[name], name) for name in codes}
         learnt = learning.scores(answers)
         chance = learning.chance(codes[SYNTHETIC], arrays[SYNTHETIC])
+        notes += learning.notes
     associated = associations(measured, held_codes)
     seen = associations(measured, codes[SYNTHETIC])
     judged = [

@@ -5,9 +5,9 @@ sum of the absolute differences of their shares: the largest difference in the p
 one could name in these columns.
 
 Two samples of one population differ, too, the more the smaller they are and the more cells there are. How
-much is measured with the held-out records alone: they are split at random in the proportion of the sizes to
-be compared, and once more with half of them. From both follows a power of 1/n₁ + 1/n₂ (1/2 where cells are
-well filled, less where they are sparse), by which the distance is carried to the sizes that are compared.
+much is measured with the held-out records alone, which are split at random, and carried from the sizes of
+these parts to those that are compared: two shares of a cell of probability p differ by
+√(2p(1 − p)(1/n₁ + 1/n₂)/π) on average where it is well filled, and by at most 2p.
 
 References
 ----------
@@ -32,8 +32,8 @@ Clique = tuple[int, ...]
 MOST_PAIRS, MOST_TRIPLES = 2_000, 300
 """Of more than these a seeded sample is measured."""
 _MOST_CELLS = 1 << 20  # counted in one array; of more, only those that occur
-_SPLITS = 4
-_LEAST_IN_SPLIT = 10
+_SPLITS = 8
+_LEAST_IN_SPLIT = 20
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,19 @@ class Measured:
         # The distance is the sum of what is too much, and only cells that occur can have too much.
         return float(np.maximum(counts / columns.shape[1] - expected, 0).sum())
 
+    def expected_ratio(
+        self, columns: Codes, order: Sequence[Clique], size: float, beside: float
+    ) -> float:
+        """How much further two samples are apart at one value of 1/n₁ + 1/n₂ than at another one."""
+        sums = [0.0, 0.0]
+        for clique in order:
+            _, counts = np.unique(cell_numbers(columns, clique, self.sizes), return_counts=True)
+            shares = counts / columns.shape[1]
+            spread = np.sqrt(2 / math.pi * shares * (1 - shares))
+            for place, one in enumerate((size, beside)):
+                sums[place] += float(np.minimum(spread * math.sqrt(one), 2 * shares).sum())
+        return sums[0] / sums[1] if sums[1] else 0.0
+
 
 def cell_numbers(columns: Codes, clique: Clique, sizes: Sequence[int]) -> Codes:
     """Number the cells of some columns. ``columns`` (d, n). Returns (n,), the last column running fastest."""
@@ -159,23 +172,26 @@ def sampling_floor(
     """
     m = len(held_out)
     small = min(n, m // 2)
-    if small < 2 * _LEAST_IN_SPLIT:
+    if small < _LEAST_IN_SPLIT:
         return None
-    wide: list[list[tuple[float, float]]] = []
-    narrow: list[list[tuple[float, float]]] = []
+    found: list[list[tuple[float, float]]] = []
     for _ in range(_SPLITS):
-        for found, first, last in ((wide, small, m), (narrow, small // 2, m // 2)):
-            rows = rng.permutation(m)[:last]
-            apart = measured.variations(held_out[rows[:first]], held_out[rows[first:]])
-            found.append([(float(of.mean()), float(of.max())) for of in apart])
-    at_wide, at_narrow = np.mean(wide, axis=0), np.mean(narrow, axis=0)
-    size = 1 / small + 1 / (m - small)
-    size_narrow = 1 / (small // 2) + 1 / (m // 2 - small // 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        power = np.log(at_narrow / at_wide) / math.log(size_narrow / size)
-    power = np.clip(np.nan_to_num(power, nan=0.5, posinf=0.5), 0.0, 0.5)
-    carried = at_wide * ((1 / n + 1 / m) / size) ** power
-    return [(float(mean), float(largest)) for mean, largest in carried]
+        rows = rng.permutation(m)
+        apart = measured.variations(held_out[rows[:small]], held_out[rows[small:]])
+        found.append([(float(of.mean()), float(of.max())) for of in apart])
+    size, carried_to = 1 / small + 1 / (m - small), 1 / n + 1 / m
+    columns = np.ascontiguousarray(held_out.T)
+    return [
+        (mean * ratio, largest * ratio)
+        for (mean, largest), ratio in zip(
+            np.mean(found, axis=0).tolist(),
+            (
+                measured.expected_ratio(columns, order, carried_to, size)
+                for order in measured.cliques
+            ),
+            strict=True,
+        )
+    ]
 
 
 def associations(measured: Measured, codes: Codes) -> Floats:
