@@ -46,6 +46,7 @@ _HOMES = {
     "collegium.planner.recommend": ["recommend"],
     "collegium.statistics.answers": ["Answer"],
     "collegium.statistics.session": ["Statistics"],
+    "collegium.synthesis.synthesizer": ["Synthesizer"],
     "collegium.study.planned_settings": ["plan"],
     "collegium.study.others_records": ["read_records"],
     "collegium.study.student_file": ["load_student"],
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from collegium.study.others_records import read_records
     from collegium.study.planned_settings import plan
     from collegium.study.student_file import load_student
+    from collegium.synthesis.synthesizer import Synthesizer
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
 
@@ -111,6 +113,7 @@ __all__ = [
     "Sampling",
     "Schema",
     "Statistics",
+    "Synthesizer",
     "Uniform",
     "Upsampling",
     "Vanishing",

@@ -15,7 +15,7 @@ from collegium.errors import InputError
 from collegium.ledger.admission import ON_THE_COMMAND_LINE, refuse_strangers
 from collegium.ledger.places import Place, find_place
 from collegium.runs.observer import Observer
-from collegium.statistics.ledgered import begin
+from collegium.statistics.ledgered import StatisticsSpending
 from collegium.statistics.query import Query
 from collegium.statistics.session import Statistics
 from collegium.study.query_table import Rows
@@ -141,7 +141,9 @@ def session_of(
     _tell_of_the_same(ledger, settings["name"], observer)
     if not only_plans:
         return Statistics(frame, budgets, ledger=ledger, **settings)
-    relation, spending = begin(ledger, people, settings["neighbours"], settings["noise_seed"])
+    relation, spending = StatisticsSpending.begin(
+        ledger, people, settings["neighbours"], settings["noise_seed"]
+    )
     blanked = relation is Neighbours.ADD_OR_REMOVE
     settings = {**settings, "neighbours": "zero-out" if blanked else "replace-one"}
     left = take_frame_rows(frame, some[spending.records])

@@ -1,7 +1,8 @@
 """A table as whole numbers: the public cells of each column, of a schema, and values drawn back within them.
 
-A cell is a category, yes or no, a whole value, an interval between two public edges, or "missing". Which cells
-there are follows from the schema, and from public records where there are some; never from a private row.
+A cell is a category, yes or no, a whole value, an interval between two public edges, or "missing". Which
+cells there are follows from the schema, and from public records where there are some; never from a private
+row.
 """
 
 from __future__ import annotations
@@ -66,14 +67,14 @@ class CellsOfColumn:
         if self.edges is None:
             named = self.column.keys
         else:
-            write, grid = self.column.write, self.column.grid
+            write, whole = self.column.write, self.column.grid if self.column.is_whole else 0.0
             lows, highs = self.edges[:-1].tolist(), self.edges[1:].tolist()
             single = [self._is_single(place) for place in range(self.n_values)]
             last = self.n_values - 1
             named = tuple(
                 write(low)
                 if one
-                else f"{write(low)} to {write(high - grid if self.column.is_whole and place < last else high)}"
+                else f"{write(low)} to {write(high - whole if place < last else high)}"
                 for place, (low, high, one) in enumerate(zip(lows, highs, single, strict=True))
             )
         return (*named, MISSING) if self.has_missing else named
@@ -147,17 +148,21 @@ class CellsOfColumn:
                 cells[absent] = pd.NA
                 return pd.Series(cells if absent.any() else np.asarray(values == 1), name=self.name)
             table = np.array([*keys, None], dtype=object)
-            return pd.Series(table[np.where(absent, len(keys), values)], name=self.name, dtype=object)
+            return pd.Series(
+                table[np.where(absent, len(keys), values)], name=self.name, dtype=object
+            )
         absent = np.isnan(values)
         if not column.is_whole:
-            digits = 12 if not column.grid else max(0, -math.floor(math.log10(column.grid) + 1e-9)) + 1
+            digits = (
+                12 if not column.grid else max(0, -math.floor(math.log10(column.grid) + 1e-9)) + 1
+            )
             return pd.Series(np.round(values, digits), name=self.name)
         whole = np.rint(np.where(absent, 0, values)).astype(np.int64)
         if column.kind == "date":
             known, place = np.unique(whole, return_inverse=True)
-            text = np.array([day_of(float(day)) for day in known.tolist()] or [None], dtype=object)
-            days = text[place.reshape(whole.shape)] if len(whole) else np.empty(0, dtype=object)
-            return pd.Series(np.where(absent, None, days), name=self.name, dtype=object)
+            text = np.array([*(day_of(float(day)) for day in known.tolist()), None], dtype=object)
+            place = np.where(absent, len(known), place.reshape(whole.shape))
+            return pd.Series(text[place], name=self.name, dtype=object)
         if absent.any():
             cells = pd.array(whole, dtype="Int64")
             cells[absent] = pd.NA
@@ -262,9 +267,7 @@ class Cells:
         """The same of arrays of :meth:`Schema.arrays`."""
         return np.stack([one.codes(arrays[one.name]) for one in self.columns], axis=1)
 
-    def arrays(
-        self, codes: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
+    def arrays(self, codes: NDArray[np.int64], rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         """Draw a value within each cell. Returns arrays as :meth:`Schema.arrays` has them."""
         return {
             one.name: one.values(codes[:, place], rng.random(len(codes)))
@@ -294,8 +297,8 @@ def _cells_of(name: str, column: Column, public: NDArray[Any] | None) -> CellsOf
     if column.kind in (CATEGORY, FLAG) or (column.has_keys and not column.bins):
         if len(column.keys) > MOST_CELLS:
             raise InputError(
-                f"column {shown(name)} has {len(column.keys):,} categories, and at most {MOST_CELLS:,} can be "
-                "synthesised: list the frequent ones, and everything else counts as missing"
+                f"column {shown(name)} has {len(column.keys):,} categories, and at most {MOST_CELLS:,} are "
+                "possible: list the frequent ones, and everything else counts as missing"
             )
         return CellsOfColumn(name, column, None)
     if column.bins:
@@ -316,7 +319,11 @@ def _declared_edges(column: Column) -> NDArray[np.float64]:
     if mean is not None and sd and min(mean - low, high - mean) < sd and column.width > 6 * sd:
         # Distances from the nearer bound grow by a constant factor, from a twentieth of a deviation on.
         growing = np.geomspace(sd / 20, column.width, _INTERVALS)
-        even = low + np.append(0.0, growing) if mean - low < high - mean else high - np.append(growing[::-1], 0.0)
+        even = (
+            low + np.append(0.0, growing)
+            if mean - low < high - mean
+            else high - np.append(growing[::-1], 0.0)
+        )
     atom = low if column.kind != "date" else None
     return _on_grid(column, even, () if atom is None else (atom,))
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Event
 from collegium.accounting.export import uses_of
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.promises import Promise
-from collegium.ledger.allowance import Spending
+from collegium.budgets import Budgets
+from collegium.errors import InputError
+from collegium.ledger.allowance import SEEDED, Allowance, Spending
+from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 
 _SLACK = 1 + 1e-9
@@ -38,6 +42,45 @@ class EventSpending(Spending):
             )
         return self.of_each_group(costs, Cost(0.0))
 
+    @classmethod
+    def begin(
+        cls,
+        ledger: Ledger,
+        granted: Budgets,
+        neighbours: str | None,
+        noise_seed: int | None,
+        spend: float = 1.0,
+    ) -> tuple[Neighbours, Self]:
+        """Find out what a ledger allows, and about which neighbours. ``spend``: share of what people have left.
+
+        Raises
+        ------
+        InputError
+            If it is no ledger, noise is from a seed, or neighbours are said to be less than it promises about.
+        BudgetExceededError
+            If nobody has anything left.
+        """
+        if not hasattr(ledger, "reserve"):
+            raise InputError(
+                f"ledger must be a collegium.Ledger, got {type(ledger).__name__}: open it with Ledger(place)"
+            )
+        if noise_seed is not None:
+            raise InputError(SEEDED)
+        relation = relation_on(ledger, neighbours)
+        allowance = Allowance.what_is_left(granted, ledger.left(granted), 1)
+        return relation, cls(granted, allowance if spend == 1.0 else allowance.part(spend))
+
+    def reserve_share(
+        self,
+        ledger: Ledger,
+        name: str,
+        most: dict[str, float],
+        arrangement: Arrangement,
+    ) -> None:
+        """Set aside what the release may cost; as :meth:`at_most`."""
+        # All who are offered were asked about when they were looked up.
+        self.reserve(ledger, name, self.at_most(most), arrangement, allow_new_people=True)
+
     def settle(self, account: GaussianAccountant, events: Sequence[Event]) -> None:
         """Enter what was charged; nothing, if nothing was."""
         assert self._reservation is not None
@@ -55,3 +98,18 @@ class EventSpending(Spending):
                 [use.to_json() for event in events for use in uses_of(event, cohort, self.drawn)]
             )
         self._reservation.settle(costs, uses)
+
+
+def relation_on(ledger: Ledger, neighbours: str | None) -> Neighbours:
+    """Find out about which neighbours draws must be charged: as is said, if the ledger promises no more."""
+    blanked = ledger.neighbours is Neighbours.ADD_OR_REMOVE
+    if neighbours == "zero-out" and not blanked:
+        raise InputError(
+            f"the ledger at {ledger} promises something where {ledger.neighbours.in_words}, and "
+            "neighbours = 'zero-out' would promise less: leave neighbours out, or give 'replace-one'"
+        )
+    return (
+        Neighbours.ADD_OR_REMOVE
+        if blanked and neighbours != "replace-one"
+        else Neighbours.ANY_CHANGE
+    )

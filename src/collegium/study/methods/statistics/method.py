@@ -16,6 +16,7 @@ from collegium.budgets import Budgets, Policy
 from collegium.data.date_format import day_of
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.ledger.allowance import Allowance
+from collegium.ledger.event_spending import relation_on
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 from collegium.plain_text import csv_for_people
@@ -23,7 +24,7 @@ from collegium.planner.share import Share
 from collegium.report.sections import Banner, Block, Listing
 from collegium.runs.observer import Observer
 from collegium.statistics.answer_words import DATE
-from collegium.statistics.ledgered import StatisticsSpending, relation_on
+from collegium.statistics.ledgered import StatisticsSpending
 from collegium.statistics.planned import Plan as AnswerPlan
 from collegium.statistics.query import Query
 from collegium.statistics.settings import QuerySettings
