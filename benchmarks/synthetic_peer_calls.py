@@ -1,0 +1,223 @@
+"""How each peer is called, in its own environment: this file imports nothing of Collegium at its head.
+
+    ENVIRONMENT/bin/python synthetic_peer_calls.py CALL IN.npz OUT.npz
+
+``IN.npz`` holds ``codes`` (n, d), whole numbers from 0, ``sizes`` (d,), how many there may be in each
+column, and ``settings``, JSON with epsilon, delta, rho and mu (which follow from them), seed and whatever
+the call takes. ``OUT.npz`` gets ``codes`` of the synthetic table, ``seconds`` of fitting and sampling
+without imports, and ``gigabytes``, the largest resident size of this process.
+:mod:`benchmarks.synthetic_peers` runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int64]
+Settings = dict[str, Any]
+Call = Callable[[Codes, Sequence[int], Settings], Callable[[], Codes]]
+"""Imports what is needed, and returns what is timed."""
+
+
+def _names(sizes: Sequence[int]) -> list[str]:
+    return [f"c{place}" for place in range(len(sizes))]
+
+
+def dpsynth(codes: Codes, sizes: Sequence[int], given: Settings) -> Callable[[], Codes]:
+    """Call google/dpsynth's mechanisms for discrete tables.
+
+    Its search for a budget divides by 0 where everything is Gaussian (0.3.0 with dp-accounting 0.6.0), so
+    that AIM-GDP and SWIFT are given the budget that the search would find: that of a Gaussian with (ε, δ),
+    exactly.
+    """
+    import mbi
+    from dpsynth import discrete_mechanisms
+
+    settings = {name: given[name] for name in ("max_model_size", "pgm_iters") if name in given}
+    mechanism = getattr(discrete_mechanisms, given["mechanism"])(**settings)
+    config = discrete_mechanisms.DiscreteConfig(mechanism=mechanism)
+
+    def run() -> Codes:
+        if given["gaussian"]:
+            calibrated = config.configure(zcdp_rho=given["mu"] ** 2 / 2)
+        else:
+            calibrated = config.calibrate(epsilon=given["epsilon"], delta=given["delta"])
+        names = _names(sizes)
+        columns = {name: codes[:, place] for place, name in enumerate(names)}
+        data = mbi.Dataset(columns, mbi.Domain(tuple(names), tuple(sizes)))
+        made = calibrated(np.random.default_rng(given["seed"]), data).synthetic_data.to_dict()
+        return np.stack([np.asarray(made[name]) for name in names], axis=1)
+
+    return run
+
+
+def private_pgm(codes: Codes, sizes: Sequence[int], given: Settings) -> Callable[[], Codes]:
+    """Call the mechanisms that lie beside ``mbi`` in its source, with that source's ``mbi``.
+
+    Workload of AIM: all pairs of at most 10,000 cells, as its command has it.
+    """
+    sys.path[:0] = [f"{given['source']}/src", f"{given['source']}/mechanisms"]
+    import itertools
+
+    import pandas as pd
+    from mbi import Dataset, Domain
+
+    np.random.seed(given["seed"])  # noqa: NPY002 (what the peer draws from)
+    names = _names(sizes)
+    data = Dataset(pd.DataFrame(codes, columns=names), Domain(names, list(sizes)))
+    if given["mechanism"] == "MST":
+        from mst import MST
+
+        return lambda: MST(data, given["epsilon"], given["delta"]).df[names].to_numpy()
+    from aim import AIM
+
+    pairs = [pair for pair in itertools.combinations(names, 2) if data.domain.size(pair) <= 10_000]
+    workload = [(pair, 1.0) for pair in pairs]
+
+    def run() -> Codes:
+        mechanism = AIM(given["epsilon"], given["delta"], max_model_size=given["max_model_size"])
+        # The base class has moved a parameter, so that the generator's place is taken: said here by name.
+        mechanism.prng = np.random
+        return mechanism.run(data, workload)[1].df[names].to_numpy()
+
+    return run
+
+
+def dpmm(codes: Codes, sizes: Sequence[int], given: Settings) -> Callable[[], Codes]:
+    """Call dpmm's pipelines without their own binning."""
+    import dpmm.pipelines
+    import pandas as pd
+
+    names = _names(sizes)
+    pipeline = getattr(dpmm.pipelines, given["mechanism"])(
+        epsilon=given["epsilon"],
+        delta=given["delta"],
+        disable_processing=True,
+        n_jobs=1,
+        **given.get("pipeline", {}),
+    )
+
+    def run() -> Codes:
+        frame = pd.DataFrame(codes, columns=names)
+        pipeline.fit(frame, domain=dict(zip(names, sizes, strict=True)), random_state=given["seed"])
+        return pipeline.generate(len(codes), random_state=given["seed"])[names].to_numpy()
+
+    return run
+
+
+def smartnoise(codes: Codes, sizes: Sequence[int], given: Settings) -> Callable[[], Codes]:
+    """Call smartnoise-synth, with a transformer that learnt its categories from a table of all codes."""
+    import pandas as pd
+    from snsynth import Synthesizer
+    from snsynth.transform.table import TableTransformer
+
+    np.random.seed(given["seed"])  # noqa: NPY002 (what the peer draws from)
+    if given["style"] == "gan":
+        import torch
+
+        torch.manual_seed(given["seed"])
+    names = _names(sizes)
+    every = pd.DataFrame(
+        {name: np.arange(max(sizes)) % size for name, size in zip(names, sizes, strict=True)}
+    )
+    transformer = TableTransformer.create(
+        every, style=given["style"], categorical_columns=names, nullable=False
+    )
+    transformer.fit(every)
+
+    def run() -> Codes:
+        made = Synthesizer.create(
+            given["mechanism"], epsilon=given["epsilon"], delta=given["delta"], verbose=False
+        )
+        # Without an argument for categories, transformers are made again of what is fitted.
+        made.fit(pd.DataFrame(codes, columns=names), transformer=transformer)
+        return np.asarray(made.sample(len(codes)), dtype=np.int64)
+
+    return run
+
+
+def opendp(codes: Codes, sizes: Sequence[int], given: Settings) -> Callable[[], Codes]:
+    """Call OpenDP's contingency tables, whose cuts between whole numbers tell them the domain."""
+    import opendp.prelude as dp
+    import polars as pl
+
+    dp.enable_features("contrib", "floating-point")
+    names = _names(sizes)
+    cuts = {
+        name: [place + 0.5 for place in range(size - 1)]
+        for name, size in zip(names, sizes, strict=True)
+    }
+
+    def run() -> Codes:
+        columns = {name: codes[:, place].astype(float) for place, name in enumerate(names)}
+        context = dp.Context.compositor(
+            data=pl.LazyFrame(columns),
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(rho=given["rho"]),
+        )
+        settings = {name: given[name] for name in ("max_size",) if name in given}
+        algorithm = getattr(dp.mbi, given["mechanism"])(**settings)
+        query = context.query(rho=given["rho"]).select(*names)
+        table = query.contingency_table(cuts=cuts, algorithm=algorithm).release()
+        return table.model.synthetic_data(len(codes)).df[names].to_numpy()
+
+    return run
+
+
+def collegium(codes: Codes, sizes: Sequence[int], given: Settings) -> Callable[[], Codes]:
+    """Call Collegium on the same rows: it is given the table, not the codes, and the same public schema."""
+    import collegium as cg
+    from benchmarks.synthetic_data import tables
+    from collegium.data.cells import Cells
+
+    table = tables(given["data"], given["data_dir"])
+    cells = Cells(table.schema)
+    rows = table.train if given["all_rows"] else table.one_row_each()
+    rows = rows if table.owner is None else rows.rename_axis(None)
+    target = table.target if given["with_target"] else None
+
+    def run() -> Codes:
+        made = cg.Synthesizer(table.schema, target=target, goal=given["goal"])
+        made.fit(rows, budgets=cg.Budgets.uniform(len(rows), given["epsilon"]))
+        return cells.codes(made.sample(len(codes)))
+
+    return run
+
+
+CALLS: dict[str, Call] = {
+    one.__name__: one for one in (dpsynth, private_pgm, dpmm, smartnoise, opendp, collegium)
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run one call."""
+    call, source, into = arguments
+    with np.load(source) as read:
+        codes, sizes = read["codes"], read["sizes"].tolist()
+        given = json.loads(str(read["settings"]))
+    run = CALLS[call](codes, sizes, given)
+    began = time.perf_counter()
+    made = run()
+    seconds = time.perf_counter() - began
+    own, below = (
+        resource.getrusage(whose).ru_maxrss
+        for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    np.savez(
+        into,
+        codes=np.asarray(made, dtype=np.int64),
+        seconds=seconds,
+        gigabytes=max(own, below) * 1024 / 1e9,
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
