@@ -16,8 +16,10 @@ from collegium.checks import listed
 
 SINGLE = 0.999
 """A column of which one cell has so large a share has a single value."""
-_LEAST_ROWS = 0.01
+_LEAST_ROWS = 0.005
 """Effectively different rows, as a share of how many could be different: fewer are a collapse."""
+_LEAST_OF_PUBLIC = 0.1
+"""The same as a share of how many effectively different public rows there are."""
 _LARGEST_DISTANCE = 0.25
 """Mean total variation between columns of generated and of public rows: more is a collapse."""
 
@@ -31,9 +33,11 @@ class Collapse:
     n_rows : int
         Generated rows that were looked at.
     effective_rows : float
-        How many equally frequent rows repeat as often as these: 1 / Σ p², with p a row's share.
+        How many equally frequent rows repeat as often as these: 1 / Σ p², with p a row's probability.
     possible_rows : float
         How many rows could be different: as many as there are, or as the schema has.
+    public_rows : float or None
+        How many public rows are effectively different; None without public rows.
     single_valued : tuple of str
         Columns of which one cell has at least 99.9 %.
     n_columns : int
@@ -57,13 +61,17 @@ class Collapse:
     possible_rows: float
     single_valued: tuple[str, ...]
     n_columns: int
+    public_rows: float | None = None
     distance: float | None = None
 
     @property
     def is_collapsed(self) -> bool:
         """Whether rows hardly differ, half of the columns have one value, or public rows look otherwise."""
         far = self.distance is not None and self.distance > _LARGEST_DISTANCE
-        few = self.effective_rows < _LEAST_ROWS * self.possible_rows
+        least = _LEAST_ROWS * self.possible_rows
+        if self.public_rows is not None:
+            least = _LEAST_OF_PUBLIC * self.public_rows
+        few = self.effective_rows < least
         return far or few or 2 * len(self.single_valued) >= self.n_columns
 
     def __str__(self) -> str:
@@ -98,13 +106,13 @@ def collapse_of(
         Of the columns.
     """
     n = len(generated)
-    _, counts = np.unique(generated, axis=0, return_counts=True)
     shares = [
         np.bincount(column, minlength=size) / n
         for column, size in zip(generated.T, sizes, strict=True)
     ]
-    distance = None
+    distance, public_rows = None, None
     if public is not None and len(public):
+        public_rows = _effective(public)
         theirs = (
             np.bincount(column, minlength=size) / len(public)
             for column, size in zip(public.T, sizes, strict=True)
@@ -113,11 +121,23 @@ def collapse_of(
         distance = float(np.mean(apart))
     return Collapse(
         n_rows=n,
-        effective_rows=float(n**2 / (counts.astype(np.float64) ** 2).sum()),
+        effective_rows=_effective(generated),
         possible_rows=float(min(n, math.prod(sizes))),
         single_valued=tuple(
             name for name, one in zip(names, shares, strict=True) if one.max() >= SINGLE
         ),
         n_columns=len(sizes),
+        public_rows=public_rows,
         distance=distance,
     )
+
+
+def _effective(rows: NDArray[np.int64]) -> float:
+    """How many equally frequent rows repeat as often, also where only a part of them was drawn.
+
+    Of pairs of two different draws, a share Σ p² are equal: without bias, whatever the number of draws.
+    """
+    n = len(rows)
+    _, counts = np.unique(rows, axis=0, return_counts=True)
+    equal = float((counts * (counts - 1.0)).sum())
+    return min(float(n), n * (n - 1.0) / equal) if equal else float(n)

@@ -18,6 +18,7 @@ from torch import Tensor
 from collegium.generative.table_networks import Blocks
 
 Codes = NDArray[np.int64]
+VOTES = ("relative", "absolute")
 
 
 class TeacherDiscriminators:
@@ -41,6 +42,11 @@ class TeacherDiscriminators:
         Learning rate (Adam).
     decay : float
         Weight decay.
+    votes : {"relative", "absolute"}
+        Which generated rows a teacher calls real. "absolute": those that look real to it, as published; while
+        a generator is bad, that is none, and nothing can be learnt of it. "relative": of rows that are voted
+        on together, the half that look more real to it than the others. Either is a function of the teacher
+        and of generated rows alone.
     """
 
     def __init__(
@@ -53,7 +59,9 @@ class TeacherDiscriminators:
         batch: int = 32,
         rate: float = 0.01,
         decay: float = 1e-3,
+        votes: str = "relative",
     ) -> None:
+        self._relative = votes == "relative"
         self.blocks, self._coins, self._batch = Blocks(sizes), coins, batch
         self._sensitive_rows = torch.from_numpy(np.concatenate(sensitive_shards))
         counts = np.array([len(shard) for shard in sensitive_shards])
@@ -104,7 +112,9 @@ class TeacherDiscriminators:
     def votes(self, generated: Codes) -> NDArray[np.bool_]:
         """Ask every teacher whether rows look real. **Sensitive.** Shape (n_teachers, n)."""
         rows = self.blocks.one_hot(generated).expand(len(self), -1, -1)
-        return np.asarray(self._logits(rows)[:, :, 0].numpy() > 0)
+        logits = self._logits(rows)[:, :, 0].numpy()
+        above = np.median(logits, axis=1, keepdims=True) if self._relative else 0.0
+        return np.asarray(logits > above)
 
     def _logits(self, rows: Tensor) -> Tensor:
         into, bias, out, last = self._weights

@@ -60,7 +60,8 @@ def sigma_for(electorate: Electorate, n_queries: int) -> float:
     mu = [gdp_mu(budget.epsilon, budget.delta) for budget in electorate.cohort_budgets]
     root = math.sqrt(n_queries)
     needed = [moved * root / one for moved, one in zip(electorate.sensitivity, mu, strict=True)]
-    sigma = float(max(needed)) * (1 + 2.0**-40)
+    # Each charge is rounded up, by a unit in the last place at most: all of them are affordable still.
+    sigma = float(max(needed)) * (1 + 2.0**-40 + n_queries * 2.0**-51)
     if sigma > MAX_SCALE:
         raise InputError(
             f"budgets so small would need noise of {sigma:.2g} votes on each answer, and at most "

@@ -64,6 +64,9 @@ class PATEGAN:
         How budgets become influence. "hybrid" and "vanishing" are refused where teachers come and go.
     teacher_steps, student_steps, generator_steps : int
         Steps of each in every round.
+    votes : {"relative", "absolute"}, default="relative"
+        Which generated rows a teacher calls real: of those that are voted on together the half that look more
+        real to it; or, as published, all that look real to it. That costs the same.
     targets : {"unbiased", "clipped"}, default="unbiased"
         What the student learns: noisy shares as they are, or moved into [0, 1].
     delta : float, default=1e-5
@@ -138,6 +141,7 @@ class PATEGAN:
         teacher_steps: int = 5,
         student_steps: int = 20,
         generator_steps: int = 5,
+        votes: str = "relative",
         targets: str = "unbiased",
         delta: float = DEFAULT_DELTA,
         random_state: int | None = None,
@@ -154,6 +158,7 @@ class PATEGAN:
             ("generator_steps", generator_steps),
         ):
             check_whole(name, steps)
+        check_choice("votes", votes, ("relative", "absolute"))
         check_choice("targets", targets, ("unbiased", "clipped"))
         Budget(1.0, delta)  # which checks it
         if noise_seed is not None:
@@ -166,7 +171,7 @@ class PATEGAN:
         )
         self.personalisation = as_personalisation(personalisation)
         self.teacher_steps, self.student_steps = teacher_steps, student_steps
-        self.generator_steps, self.targets = generator_steps, targets
+        self.generator_steps, self.votes, self.targets = generator_steps, votes, targets
         self.delta, self.random_state, self.noise_seed = delta, random_state, noise_seed
 
     def fit(
@@ -319,7 +324,9 @@ class PATEGAN:
             cells=cells,
             plan=plan,
             budgets=budgets,
-            teachers=TeacherDiscriminators(shards, cells.sizes, coins_for(seed, "teachers")),
+            teachers=TeacherDiscriminators(
+                shards, cells.sizes, coins_for(seed, "teachers"), votes=self.votes
+            ),
             votes=votes,
             student=StudentDiscriminator(
                 cells.sizes, coins_for(seed, "student"), targets=self.targets
