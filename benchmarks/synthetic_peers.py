@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -141,13 +142,20 @@ PEERS = {
         "collegium",
         "individual Gaussian DP from each person's (ε, δ), exactly; add or remove a person",
         "a public schema, mandatory",
-        {"goal": "auto", "with_target": True, "all_rows": True},
+        {"with_target": True},
     ),
     "dpsynth-mst": Peer(
         "dpsynth", "dpsynth", _ZCDP, _TOLD, {"mechanism": "MSTConfig", "gaussian": False}
     ),
     "dpsynth-swift": Peer(
         "dpsynth", "dpsynth", _GDP, _TOLD, {"mechanism": "SWIFTConfig", "gaussian": True}
+    ),
+    "dpsynth-swift-1mb": Peer(
+        "dpsynth",
+        "dpsynth",
+        _GDP,
+        _TOLD,
+        {"mechanism": "SWIFTConfig", "gaussian": True, "max_clique_size": 131_072},
     ),
     "dpsynth-aim-gdp": Peer(
         "dpsynth", "dpsynth", _GDP, _TOLD, {"mechanism": "AIMGDPConfig", "gaussian": True}
@@ -276,10 +284,21 @@ def run(
             said.seek(0)
             lines = said.read().decode(errors="replace").strip().splitlines()
         if status != 0:
-            last = lines[-1] if lines else f"exit status {status}"
-            return Outcome(f"failed: {last[:300]}", wall)
+            return Outcome(f"failed: {_reason(lines, status)}", wall)
         with np.load(into) as read:
             return Outcome("finished", wall, {name: read[name] for name in read.files})
+
+
+def _reason(lines: Sequence[str], status: int) -> str:
+    """Find the line of a traceback that says what was wrong."""
+    if status == -signal.SIGKILL:
+        return "killed, perhaps for lack of memory"
+    told = [
+        one.strip()
+        for one in lines
+        if re.match(r"\s*[\w.]*(Error|Exception|FailedFunction)\b", one)
+    ]
+    return (told[-1] if told else f"exit status {status}")[:300]
 
 
 def python_of(folder: Path | None, environment: str) -> str | None:
