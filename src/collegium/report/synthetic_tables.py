@@ -124,7 +124,7 @@ def membership_table(membership: Mapping[str, Sequence[MembershipFinding]]) -> T
             Column(f"Found at {100 * alarms:g} % false alarms"),
             Column(f"allowed at {100 * alarms:g} %"),
         ]
-    columns.append(Column("Result", is_number=False))
+    columns.append(Column("Result"))
     rows = []
     for attack, findings in membership.items():
         for one in findings:
