@@ -48,7 +48,7 @@ def test_a_good_table_is_above_columns_without_relation_and_shuffled_ones_are_no
     rng = np.random.default_rng(2)
     shuffled = people(1_000, 1).apply(lambda column: rng.permutation(column.to_numpy()))
     found = sdmetrics_report(shuffled, held_out, schema=SCHEMA)
-    assert found.overall == pytest.approx(found.overall_without_relations, abs=0.03)
+    assert found.overall < found.overall_without_relations + 0.02
     assert found.columns > 0.9
 
 
