@@ -108,7 +108,7 @@ ENVIRONMENTS = {
     "smartnoise": Environment(
         ("torch==2.13.0", "smartnoise-synth==1.0.8"), main="smartnoise-synth"
     ),
-    "opendp": Environment(("opendp[mbi,polars]==0.16.0",), main="opendp"),
+    "opendp": Environment(("opendp[mbi,polars]==0.16.0", "pandas<3"), main="opendp"),
 }
 
 
