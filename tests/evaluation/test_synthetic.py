@@ -25,8 +25,8 @@ from collegium.evaluation.synthetic_marginals import (
     Measured,
     associations,
     distances,
-    distances_without_relations,
     sampling_floor,
+    without_relations,
 )
 
 SCHEMA = Schema(
@@ -166,18 +166,16 @@ def test_distances_are_those_of_pandas(monkeypatch, most_cells):
             assert value == pytest.approx(expected, abs=1e-12)
 
 
-def test_columns_without_relation_are_products():
+def test_columns_without_relation_keep_their_shares_alone():
+    """40,000 rows drawn column by column: each cell of a pair is the product of its shares, within 0.02."""
     codes = some_codes(400, 2)
-    found = distances_without_relations(MEASURED, codes)
-    assert found[0].mean == 0
-    values = []
+    drawn = without_relations(codes, 40_000, np.random.default_rng(0))
     for one, other in combinations(range(4), 2):
         joint = np.zeros((SIZES[one], SIZES[other]))
-        np.add.at(joint, (codes[:, one], codes[:, other]), 1 / len(codes))
-        apart = joint - np.outer(joint.sum(axis=1), joint.sum(axis=0))
-        values.append(np.abs(apart).sum() / 2)
-    assert found[1].mean == pytest.approx(np.mean(values), abs=1e-12)
-    assert found[1].largest == pytest.approx(max(values), abs=1e-12)
+        np.add.at(joint, (drawn[:, one], drawn[:, other]), 1 / len(drawn))
+        shares = [np.bincount(codes[:, at], minlength=SIZES[at]) / 400 for at in (one, other)]
+        assert joint == pytest.approx(np.outer(*shares), abs=0.02)
+    assert np.abs(associations(MEASURED, drawn)[~np.eye(4, dtype=bool)]).max() < 0.05
 
 
 @pytest.mark.parametrize("n", [100, 1_000, 20_000])
@@ -339,7 +337,28 @@ def test_the_constant_is_the_most_frequent_answer():
     share = (HELD_OUT["ill"] == "no").mean()
     constant = judge(people(500, 1)).table("constant")
     assert [one.accuracy.value for one in constant.learnt] == [pytest.approx(share)] * 2
-    assert constant.distances[0].mean == 0
+    assert constant.n == 500
+    assert constant.distances[0].mean < 0.05 < constant.distances[1].mean
+
+
+def test_few_real_records_are_no_failure():
+    """200 of them are further off in pairs than 4,000 rows without any relation: that is a floor."""
+    few = judge(people(200, 1)).synthetic.distances[1]
+    many = judge(people(4_000, 1)).table("constant").distances[1]
+    assert few.mean > many.mean
+    assert judge(people(200, 1)).keeps_relations
+
+
+def test_pairs_that_are_worse_than_public_ones_are_said_in_the_verdict():
+    table = people(4_000, 1)
+    table["weight"] = np.random.default_rng(0).permutation(table["weight"].to_numpy())
+    table["city"] = "Ulm"
+    found = judge(table, public=people(250, 2))
+    assert found.keeps_relations is False
+    assert found.verdict.endswith(
+        "; pairs of columns are hardly nearer to real ones than without any relation"
+    )
+    assert found.tone == "caution"
 
 
 # Groups.

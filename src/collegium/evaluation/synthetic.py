@@ -19,7 +19,7 @@ from collegium.evaluation.synthetic_marginals import (
     Measured,
     associations,
     distances,
-    distances_without_relations,
+    without_relations,
 )
 from collegium.evaluation.synthetic_quality import (
     CONSTANT,
@@ -174,9 +174,14 @@ def evaluate_synthetic(
     judged.append(
         TableQuality(
             CONSTANT,
-            None,
+            len(codes[SYNTHETIC]),
             () if learning is None else learning.constant(),
-            distances_without_relations(measured, held_codes),
+            distances(
+                measured,
+                without_relations(held_codes, len(codes[SYNTHETIC]), rng),
+                held_codes,
+                rng,
+            ),
             *_difference(nothing, associated),
         )
     )

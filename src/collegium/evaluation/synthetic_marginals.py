@@ -42,7 +42,7 @@ class Distance:
 
     ``mean``, ``largest``: over the marginals. ``worst``: the columns of the largest one.
     ``sampling_mean``, ``sampling_largest``: what two samples of one population of these sizes would have;
-    None where there are too few held-out records to tell, or nothing was drawn.
+    None where there are too few held-out records to tell.
     """
 
     ways: int
@@ -99,29 +99,6 @@ class Measured:
         ]
         return float(np.abs(shares[0] - shares[1]).sum() / 2)
 
-    def independent(self, codes: Codes) -> list[Floats]:
-        """Total variation of each marginal from the product of its columns: what relations weigh."""
-        columns = np.ascontiguousarray(codes.T)
-        alone = [
-            np.bincount(column, minlength=size) / len(codes)
-            for column, size in zip(columns, self.sizes, strict=True)
-        ]
-        return [
-            np.array([self._from_product(columns, alone, clique) for clique in order])
-            for order in self.cliques
-        ]
-
-    def _from_product(self, columns: Codes, alone: Sequence[Floats], clique: Clique) -> float:
-        if len(clique) == 1:
-            return 0.0
-        found, counts = np.unique(cell_numbers(columns, clique, self.sizes), return_counts=True)
-        expected, rest = np.ones(len(found)), found
-        for place in reversed(clique):
-            rest, code = np.divmod(rest, self.sizes[place])
-            expected *= alone[place][code]
-        # The distance is the sum of what is too much, and only cells that occur can have too much.
-        return float(np.maximum(counts / columns.shape[1] - expected, 0).sum())
-
     def expected_ratio(
         self, columns: Codes, order: Sequence[Clique], size: float, beside: float
     ) -> float:
@@ -152,15 +129,26 @@ def distances(
     ``codes`` (n, d), ``held_out`` (m, d): cells, as :meth:`Cells.codes` gives them.
     """
     floors = sampling_floor(measured, held_out, len(codes), rng)
-    return _told(measured, measured.variations(codes, held_out), floors)
+    found = measured.variations(codes, held_out)
+    told = []
+    for number, (order, values) in enumerate(zip(measured.cliques, found, strict=True)):
+        mean, largest = floors[number] if floors is not None else (None, None)
+        told.append(
+            Distance(
+                ways=number + 1,
+                mean=float(values.mean()),
+                largest=float(values.max()),
+                worst=tuple(measured.names[place] for place in order[int(values.argmax())]),
+                sampling_mean=mean,
+                sampling_largest=largest,
+            )
+        )
+    return tuple(told)
 
 
-def distances_without_relations(measured: Measured, held_out: Codes) -> tuple[Distance, ...]:
-    """The same of a table with the held-out records' own columns and no relation between them.
-
-    Nothing is drawn: each marginal is the product of its columns.
-    """
-    return _told(measured, measured.independent(held_out), None)
+def without_relations(held_out: Codes, n: int, rng: np.random.Generator) -> Codes:
+    """Draw a table of the held-out records' columns, each by itself: nothing has to do with anything."""
+    return np.stack([rng.choice(column, n) for column in held_out.T], axis=1)
 
 
 def sampling_floor(
@@ -237,25 +225,3 @@ def _sampled(d: int, ways: int, most: int, rng: np.random.Generator) -> tuple[Cl
     while len(found) < most:  # of so many hardly any is drawn twice
         found.add(tuple(sorted(rng.choice(d, ways, replace=False).tolist())))
     return tuple(sorted(found))
-
-
-def _told(
-    measured: Measured,
-    variations: Sequence[Floats],
-    floors: Sequence[tuple[float, float]] | None,
-) -> tuple[Distance, ...]:
-    told = []
-    for number, (order, found) in enumerate(zip(measured.cliques, variations, strict=True)):
-        worst = order[int(found.argmax())]
-        mean, largest = floors[number] if floors is not None else (None, None)
-        told.append(
-            Distance(
-                ways=number + 1,
-                mean=float(found.mean()),
-                largest=float(found.max()),
-                worst=tuple(measured.names[place] for place in worst),
-                sampling_mean=mean,
-                sampling_largest=largest,
-            )
-        )
-    return tuple(told)

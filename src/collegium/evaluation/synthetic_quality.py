@@ -15,6 +15,7 @@ AREA, EXPLAINED = "AUC", "R²"
 _LEAST_GAIN = {AREA: 0.025, EXPLAINED: 0.05}
 """Above what a constant has: what is smaller is taken for nothing, however sure."""
 _LEAST_SAVED = 0.05
+_LEAST_WAY = 0.1
 NOTHING = {AREA: 0.5, EXPLAINED: 0.0}
 """What a constant has."""
 
@@ -41,7 +42,7 @@ class Learnt:
 class TableQuality:
     """What one table is worth.
 
-    ``name``: "synthetic", "real", "public rows alone" or "constant". ``n``: rows; None of a constant.
+    ``name``: "synthetic", "real", "public rows alone" or "constant". ``n``: rows.
     ``learnt``: one for each model; empty without a target.
     ``distances``: of 1-way, 2-way and 3-way marginals from those of the held-out records.
     ``association_mean``, ``association_largest``: absolute difference of the association of two columns
@@ -49,7 +50,7 @@ class TableQuality:
     """
 
     name: str
-    n: int | None
+    n: int
     learnt: tuple[Learnt, ...]
     distances: tuple[Distance, ...]
     association_mean: float | None
@@ -130,8 +131,8 @@ class SyntheticQuality:
     models : tuple of str
         By name.
     tables : tuple of TableQuality
-        Synthetic; real and public rows alone where they were given; a constant, which has the held-out
-        records' columns without any relation between them.
+        Synthetic; real and public rows alone where they were given; a constant, which gives one answer, and
+        whose marginals are those of as many rows of the held-out records' columns, drawn each by itself.
     by : str or None
         The column of ``groups``.
     columns : tuple of ColumnShares
@@ -196,9 +197,15 @@ class SyntheticQuality:
 
     @property
     def keeps_relations(self) -> bool | None:
-        """Whether pairs of columns are nearer to the held-out ones than without any relation between them."""
+        """Whether pairs of columns are nearer to held-out ones than as many rows without any relation.
+
+        By a tenth of the way to what sampling alone explains, at least. None with a single column.
+        """
         found, without = self._pairs(SYNTHETIC), self._pairs(CONSTANT)
-        return None if found is None or without is None else found.mean < without.mean
+        if found is None or without is None:
+            return None
+        way = max(0.0, without.mean - (found.sampling_mean or 0.0))
+        return found.mean < without.mean - _LEAST_WAY * way
 
     @property
     def tone(self) -> str:
@@ -216,13 +223,16 @@ class SyntheticQuality:
             return f"No better than always giving one answer about {self.target}"
         if self.target and self.better_than_constant is None:
             return f"What it teaches about {self.target} may be luck"
-        if self.target and self.better_than_public is not None:
-            return self._beside_public()
-        if self.keeps_relations is False:
-            return "Its pairs of columns are further off than if columns had nothing to do with one another"
-        if self.target:
-            return f"Better than always giving one answer about {self.target}"
-        return "Its pairs of columns are nearer to real ones than columns without any relation"
+        if not self.target:
+            if self.keeps_relations is None:
+                return "A single column: there is no relation to keep"
+            kept = "nearer to real ones than without any relation"
+            return f"Pairs of columns are {self._pairs_beside() or kept}"
+        said = f"Better than always giving one answer about {self.target}"
+        if self.better_than_public is not None:
+            said = self._beside_public()
+        beside = self._pairs_beside()
+        return f"{said}; pairs of columns are {beside}" if beside else said
 
     @property
     def reason(self) -> str:
@@ -297,6 +307,15 @@ class SyntheticQuality:
             return f"Compared with the public rows alone: {', '.join(said)}"
         return f"No better than the public rows alone for learning {self.target}"
 
+    def _pairs_beside(self) -> str:
+        """Say of pairs of columns what is against them; empty: nothing."""
+        found, public = self._pairs(SYNTHETIC), self._pairs(PUBLIC)
+        if self.keeps_relations is False:
+            return "hardly nearer to real ones than without any relation"
+        if found and public and found.mean >= public.mean:
+            return "further off than in the public rows alone"
+        return ""
+
     def _on_learning(self) -> Iterator[str]:
         for one in self.synthetic.learnt:
             beside = [
@@ -341,7 +360,7 @@ class SyntheticQuality:
         head += [f"{one.ways}-way TV" for one in ways]
         rows = [head]
         for table in self.tables:
-            row = [table.name, "" if table.n is None else f"{table.n:,}"]
+            row = [table.name, f"{table.n:,}"]
             for learnt in table.learnt:
                 row.append(_with_interval(learnt.score))
                 if learnt.accuracy is not None:

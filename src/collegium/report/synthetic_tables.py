@@ -61,8 +61,9 @@ def distance_table(quality: SyntheticQuality) -> Table:
         rows,
         "Total variation: the largest difference in the probability of anything one could ask about these "
         "columns; mean over all (and the largest). Sampling alone: what as many real records would have, as "
-        "no two samples are alike; less is not to be had. Constant: the held-out records' columns, each "
-        "right, with no relation between them. Association: Cramér's V, from 0 to 1.",
+        "no two samples are alike; less is not to be had. Constant: as many rows of the held-out records' "
+        "columns, drawn each by itself, so that they have nothing to do with one another. Association: "
+        "Cramér's V, from 0 to 1.",
         "How far the marginals are off",
     )
 
@@ -163,7 +164,7 @@ def learnt_tables(quality: SyntheticQuality) -> list[Table]:
     )
     rows = []
     for table in quality.tables:
-        row = [NAMES[table.name], _DASH if table.n is None else count(table.n)]
+        row = [NAMES[table.name], count(table.n)]
         for one in table.learnt:
             exact = table.name == CONSTANT
             row.append(three_digits(one.score.value) if exact else _with_interval(one.score))
