@@ -14,12 +14,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import io
 import os
 import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from collegium.errors import InputError
 
@@ -70,6 +71,46 @@ def writing_durably(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+class Digesting(io.BufferedIOBase):
+    """A file that is written from its beginning to its end, and digested on the way.
+
+    ``file``: takes what is written.
+
+    Examples
+    --------
+    >>> target = io.BytesIO()
+    >>> file = Digesting(target)
+    >>> file.write(b"1 2"), file.tell(), target.getvalue()
+    (3, 3, b'1 2')
+    >>> file.digest == hashlib.sha256(b"1 2").hexdigest()
+    True
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._hash, self._size = file, hashlib.sha256(), 0
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def write(self, content: Any, /) -> int:
+        """Write, and digest."""
+        self._hash.update(content)
+        written = memoryview(content).nbytes
+        self._file.write(content)
+        self._size += written
+        return written
+
+    def tell(self) -> int:
+        """How much is written."""
+        return self._size
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what is written so far, in hexadecimal."""
+        return self._hash.hexdigest()
 
 
 def _begun(path: Path, mode: int) -> tuple[Path, int]:

@@ -70,7 +70,7 @@ class CountingPlan(EventPlan):
         self.weights = (mu / np.sqrt(times) * GRID * (1 - 1e-9)).astype(np.int64)
         return [[Gaussian(self.weights / GRID, scale=1.0)]] * times
 
-    def draw(self, number):
+    def draw(self, number, before):
         owners = self.records.budgets.record_owner
         mine = self.weights[self.records.budgets.owner_group][owners]
         total = np.zeros(len(self.records.classes), np.int64)

@@ -24,6 +24,7 @@ from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.methods.kinds import KINDS
 from collegium.study.methods.statistics import data as statistics_data
+from collegium.study.methods.synthesis import data as synthesis_data
 from collegium.study.runner import plan_study, run_study
 from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
@@ -39,6 +40,9 @@ rows_per_owner = 1
 [columns.age]
 kind = "whole"
 bounds = [0, 99]
+[columns.y]
+kind = "category"
+categories = ["a", "b"]
 """
 OWN = {
     "pate": {
@@ -51,7 +55,13 @@ OWN = {
     "statistics": {
         "statistics": {"schema": "schema.toml", "questions": ["mean age", "median age"]}
     },
+    "synthesis": {"synthesis": {"schema": "schema.toml"}},
 }
+OF_DATA = {  # keys beside the private table and its owners
+    "statistics": {},
+    "synthesis": {"public": "public.csv"},
+}
+LEARNT = {"public": "public.csv", "target": "y", "classes": ["a", "b"]}
 
 
 def write(folder, seed=0):
@@ -75,9 +85,7 @@ def write(folder, seed=0):
 def study(folder, kind, seed=0, on_ledger=False, **changed):
     """Write the tables, and return the settings; a ledger is made beside them, if it is to remember."""
     write(folder, seed)
-    data = {"private": "private.csv", "owner": "who"}
-    if kind != "statistics":
-        data |= {"public": "public.csv", "target": "y", "classes": ["a", "b"]}
+    data = {"private": "private.csv", "owner": "who", **OF_DATA.get(kind, LEARNT)}
     given = {
         "data": data,
         "privacy": {"column": "level", "levels": LEVELS},
@@ -100,7 +108,7 @@ def test_a_table_that_is_changed_while_it_is_read_is_not_asked(tmp_path, monkeyp
     config = study(tmp_path, kind)
     assert config.kind.name == kind
     plan_study(config)  # as the files are, nothing is wrong
-    where = statistics_data if kind == "statistics" else study_data
+    where = {"statistics": statistics_data, "synthesis": synthesis_data}.get(kind, study_data)
     digest = where.fingerprint_of
 
     def changed(path, *more):
@@ -119,7 +127,8 @@ def test_terms_are_kept_before_the_first_charge_and_say_what_is_asked(
     tmp_path, monkeypatch, kind, seeded
 ):
     section = {"pate": "aggregation"}.get(kind, kind)
-    noise = {"statistics": {"noise_seed": 1}}.get(kind, {"noise": "seeded"}) if seeded else {}
+    by_seed = {"statistics": {"noise_seed": 1}, "synthesis": {"noise_seed": 1}}
+    noise = by_seed.get(kind, {"noise": "seeded"}) if seeded else {}
     known = []
 
     def watched(method):

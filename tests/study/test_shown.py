@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_every_method import OWN, write
+from test_every_method import LEARNT, OF_DATA, OWN, write
 from typer.testing import CliRunner
 
 from collegium.cli.console import hush
@@ -16,7 +16,6 @@ from collegium.study.result import PublishedResult
 from collegium.study.shown import Shown
 
 DATA = 'private = "private.csv"\nowner = "who"\n'
-LEARNT = 'public = "public.csv"\ntarget = "y"\nclasses = ["a", "b"]\n'
 
 
 def file_of(folder, kind):
@@ -26,8 +25,11 @@ def file_of(folder, kind):
         for section, keys in OWN[kind].items()
     )
     file = folder / "study.toml"
+    more = "".join(
+        f"{key} = {json.dumps(value)}\n" for key, value in OF_DATA.get(kind, LEARNT).items()
+    )
     file.write_text(
-        f'[data]\n{DATA}{"" if kind == "statistics" else LEARNT}[privacy]\ncolumn = "level"\n'
+        f'[data]\n{DATA}{more}[privacy]\ncolumn = "level"\n'
         f'levels = {{ high = 1.0, low = 3.0 }}\n[method]\nkind = "{kind}"\n[ledger]\nurl = "none"\n{own}'
     )
     return file

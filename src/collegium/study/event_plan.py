@@ -54,8 +54,11 @@ class EventPlan(Plan[EventSpending, Drawn]):
         """Plan, from public numbers alone, the events of each draw; a cohort of theirs is a group."""
 
     @abstractmethod
-    def draw(self, number: int) -> dict[str, Any]:
-        """Draw, from 1 on: it is charged, durably. Returns what is kept and may be published, for JSON."""
+    def draw(self, number: int, before: Drawn) -> dict[str, Any]:
+        """Draw, from 1 on: it is charged, durably. Returns what is kept and may be published, for JSON.
+
+        ``before``: what was drawn earlier, in the light of which it may be chosen what is noised.
+        """
 
     @abstractmethod
     def write(self, folder: StudyFolder, drawn: Drawn) -> Mapping[str, Any]:
@@ -170,4 +173,4 @@ class _PlannedDraws(NumberedDraws):
         """Charge, and then draw."""
         self.charge_again(number)
         charge()
-        return self._plan.draw(number)
+        return self._plan.draw(number, self.drawn)

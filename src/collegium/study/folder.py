@@ -14,10 +14,10 @@ import io
 import json
 import os
 import platform
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 
 from collegium.checks import shown
 from collegium.durable import (
+    Digesting,
     check_folder,
     clear_all_leftovers,
     private_folder,
     refuse_link_or_foreign,
     write_durably,
+    writing_durably,
 )
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
@@ -279,6 +281,13 @@ class StudyFolder:
         """
         self.vouch(path, hashlib.sha256(content).hexdigest())
         write_durably(path, content, private=self.vault in path.parents)
+
+    def write_made(self, path: Path, make: Callable[[BinaryIO], None]) -> None:
+        """Write a file of any size as it is made; otherwise as :meth:`write_bytes`."""
+        with writing_durably(path, private=self.vault in path.parents) as file:
+            digesting = Digesting(file)
+            make(cast(BinaryIO, digesting))
+            self.vouch(path, digesting.digest)
 
     def vouch(self, path: Path, digest: str) -> None:
         """Write into the journal what a file is going to be; it must be brought there right after.

@@ -25,6 +25,8 @@ class NumberedDraws(Draws[Drawn]):
 
     ``folder``: the study's, claimed.
     ``planned``: how many draws. ``what``: what they are, for the observer.
+
+    Attributes: ``drawn``: what was drawn so far.
     """
 
     def __init__(self, folder: StudyFolder, planned: int, observer: Observer, what: str) -> None:
@@ -35,6 +37,7 @@ class NumberedDraws(Draws[Drawn]):
             read_json(path, _SHAPE)["answers"] if path.exists() else []
         )
         self._steps = ChargedSteps(folder)
+        self.drawn: dict[int, dict[str, Any]] = {}
 
     @abstractmethod
     def draw_one(self, number: int, charge: Callable[[], None]) -> dict[str, Any]:
@@ -57,7 +60,7 @@ class NumberedDraws(Draws[Drawn]):
 
     def draw(self) -> Drawn:
         """Draw what was not drawn yet, one after the other."""
-        drawn: dict[int, dict[str, Any]] = {}
+        self.drawn = drawn = {}
         if self.is_all_charged:
             self._observer.skipped(self._what)
         else:

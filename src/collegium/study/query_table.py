@@ -121,7 +121,8 @@ def read_rows(
     """
     needs = schema.sources(needs)
     wanted = list(dict.fromkeys([*needs, *granted.columns]))
-    _refuse_missing_columns(path, wanted, granted, form, schema)
+    options = {granted.owner: granted.called.owner, granted.column: granted.called.privacy}
+    _refuse_missing_columns(path, wanted, options, form, schema)
     if is_csv(path):
         observer.stage("reading")
         frame: Any = read_table(path, separator=form.separator, as_text=True)
@@ -136,14 +137,27 @@ def read_rows(
     return Rows(frame, _budgets_of(frame, granted, form.decimal))
 
 
+def read_unowned(path: Path, needs: Sequence[str], schema: Schema, form: FormOfCsv) -> Any:
+    """Read some columns of a table that is about nobody with a budget: of public records."""
+    needs = schema.sources(needs)
+    _refuse_missing_columns(path, needs, {}, form, schema)
+    if not is_csv(path):
+        return _of_parquet(path, needs, Observer())
+    frame = read_table(path, separator=form.separator, as_text=True)
+    return _with_numbers(frame[needs], needs, schema, form.decimal)
+
+
 def _refuse_missing_columns(
-    path: Path, wanted: Sequence[str], granted: GrantColumns, form: FormOfCsv, schema: Schema
+    path: Path,
+    wanted: Sequence[str],
+    options: Mapping[str | None, str],
+    form: FormOfCsv,
+    schema: Schema,
 ) -> None:
-    """Refuse a table by its header, before a row is read."""
+    """Refuse a table by its header, before a row is read. ``options``: which of them names a column."""
     header = header_of(path, form.separator)
     if header.columns is None:
         raise InputError(f"{path} is an array without column names: give a table (.csv, .parquet)")
-    options = {granted.owner: granted.called.owner, granted.column: granted.called.privacy}
     for name in wanted:
         if name not in header.columns:
             said = f"{options[name]} names" if name in options else "the schema names"

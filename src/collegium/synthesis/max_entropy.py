@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from collegium.synthesis.belief import Beliefs
 from collegium.synthesis.junction_tree import Clique, JunctionTree
@@ -88,11 +89,14 @@ def fit(
         value = log_z - float(theta @ y) + 0.5 * float(penalty @ (theta * theta))
         return value, (p - y + penalty * theta) * scale
 
-    found = minimize(
-        dual,
-        np.zeros(len(y)),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": MOST_STEPS, "maxcor": 20, "ftol": _TOLERANCE, "gtol": 1e-7},
-    )
+    with threadpool_limits(
+        1
+    ):  # what is multiplied is small, and threads would wait for one another
+        found = minimize(
+            dual,
+            np.zeros(len(y)),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": MOST_STEPS, "maxcor": 10, "ftol": _TOLERANCE, "gtol": 1e-7},
+        )
     return beliefs, [*unpacked(found.x * scale), *fixed]

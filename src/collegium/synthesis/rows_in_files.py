@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,11 +37,10 @@ def write_rows(
     """
     file = Path(path)
     refuse_ending(file)
-    parts = _parts(model, n, rng, where)
-    first = next(parts)  # what cannot be drawn is refused before a file is begun
+    parts = rows_in_parts(model, n, rng, where)
     try:
         with writing_durably(file) as target:
-            _write(file.name, target, first, parts, told)
+            rows_into(target, file.name, parts, told)
     except OSError as error:
         raise InputError(f"{file} cannot be written ({error.strerror})") from None
 
@@ -53,20 +53,23 @@ def refuse_ending(path: Path) -> None:
         )
 
 
-def _parts(
-    model: TableModel, n: int, rng: np.random.Generator, where: Sequence[Rule]
+def rows_in_parts(
+    model: TableModel, n: int, rng: np.random.Generator, where: Sequence[Rule] = ()
 ) -> Iterator[pd.DataFrame]:
-    for start in range(0, n, ROWS):
-        yield model.sample(min(ROWS, n - start), rng, where)
+    """Draw rows, some at a time; the first ones at once, so that what cannot be drawn is refused now."""
+    first = model.sample(min(ROWS, n), rng, where)
+    others = (model.sample(min(ROWS, n - start), rng, where) for start in range(ROWS, n, ROWS))
+    return chain([first], others)
 
 
-def _write(
-    name: str,
+def rows_into(
     target: BinaryIO,
-    first: pd.DataFrame,
-    others: Iterator[pd.DataFrame],
-    told: Callable[[int], None],
+    name: str,
+    parts: Iterator[pd.DataFrame],
+    told: Callable[[int], None] = lambda done: None,
 ) -> None:
+    """Write rows into an open file, as its name says."""
+    first = next(parts)
     done = len(first)
     if name.endswith(".parquet"):
         import pyarrow as pa
@@ -76,7 +79,7 @@ def _write(
         with pq.ParquetWriter(target, table.schema) as writer:
             writer.write_table(table)
             told(done)
-            for part in others:
+            for part in parts:
                 done += len(part)
                 writer.write_table(
                     pa.Table.from_pandas(part, schema=table.schema, preserve_index=False)
@@ -89,7 +92,7 @@ def _write(
     text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
     first.to_csv(text, index=False)
     told(done)
-    for part in others:
+    for part in parts:
         done += len(part)
         part.to_csv(text, index=False, header=False)
         told(done)

@@ -210,7 +210,7 @@ def _weights(where: Where, columns: Clique, cells: Cells, missing_holds: bool) -
 def _points_of(
     one: CellsOfColumn, literals: Sequence[float], budget: int
 ) -> tuple[NDArray[Any], NDArray[np.int64], Floats]:
-    """Values of a column to look at, the cell of each, and its weight there; 0: only shows what is possible."""
+    """Values of a column to look at, the cell of each, and its weight; 0: it only shows what is possible."""
     if one.column.kind in ("category", "flag"):
         codes = np.arange(one.size)
         return np.where(codes < one.n_values, codes, -1), codes, np.ones(one.size)

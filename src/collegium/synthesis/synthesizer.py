@@ -85,7 +85,7 @@ class Synthesizer:
         What was promised, and what everybody has paid.
     marginals_ : DataFrame
         Each cell of each column: its share, and the 95 % interval of what noise leaves open.
-    pairs_ : list of tuple of str
+    measured_ : list of tuple of str
         Columns that were measured together.
     goal_ : str
         As it was chosen.
@@ -137,13 +137,14 @@ class Synthesizer:
     ) -> None:
         if not isinstance(schema, Schema):
             raise InputError(
-                f"schema must be a collegium.Schema, got {shown(schema)}: bounds and categories must be public; "
-                "read one with Schema.read(path), or draft it from public records with "
+                f"schema must be a collegium.Schema, got {shown(schema)}: bounds and categories must be "
+                "public; read one with Schema.read(path), or draft it from public records with "
                 "Schema.from_public(frame)"
             )
         if isinstance(constraints, str):
             raise InputError(
-                f"constraints must be a list of conditions, got text, {shown(constraints)}: put it in brackets"
+                f"constraints must be a list of conditions, got text, {shown(constraints)}: put it in "
+                "brackets"
             )
         self.schema, self.target = schema, target
         self.random_state = random_state
@@ -256,11 +257,16 @@ class Synthesizer:
             if entry is not None:
                 entry.settle(account, charged)
         self._fitted = run.model(drawn)
-        self._describe(run, account, arrangement, noise.is_private)
+        self._describe(run, drawn, account, arrangement, noise.is_private)
         return self
 
     def _describe(
-        self, run: Synthesis, account: GaussianAccountant, arrangement: Arrangement, secure: bool
+        self,
+        run: Synthesis,
+        drawn: dict[int, dict[str, Any]],
+        account: GaussianAccountant,
+        arrangement: Arrangement,
+        secure: bool,
     ) -> None:
         model, table = self._model, run.table
         self.privacy_: PrivacyStatement = statement(
@@ -272,11 +278,13 @@ class Synthesizer:
             f"{len(model.marginals):,} noisy marginals, and rows drawn from a distribution that fits them",
         )
         self.goal_ = run.stages.goal
-        self.pairs_ = [tuple(model.cells.names[one] for one in m.columns) for m in model.marginals]
+        self.measured_ = [
+            tuple(model.cells.names[one] for one in m.columns) for m in model.marginals
+        ]
         self.n_rows_ = model.n_rows
         self.marginals_ = marginals_table(model)
         self.heard_ = run.heard()
-        self.bias_ = None
+        self.bias_ = run.bias(drawn)
 
     def _table(
         self,
@@ -391,7 +399,9 @@ class Synthesizer:
         model, target = read_model(path)
         made = cls(model.cells.schema, target)
         made._fitted = model
-        made.pairs_ = [tuple(model.cells.names[one] for one in m.columns) for m in model.marginals]
+        made.measured_ = [
+            tuple(model.cells.names[one] for one in m.columns) for m in model.marginals
+        ]
         made.n_rows_ = model.n_rows
         made.marginals_ = marginals_table(model)
         return made

@@ -10,7 +10,7 @@ from collegium.budgets import Budgets, Policy, as_budgets
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows, series_of, take_frame_rows
 from collegium.errors import InputError
-from collegium.weighted_sums.tables import Table
+from collegium.weighted_sums.tables import InMemory, Table, paths_of
 from collegium.zero_and_public_budgets import has_budget, subset
 
 
@@ -26,6 +26,19 @@ def in_files(
             "level: give both, or read the files and give a table"
         )
     return InParquet(files, budgets, privacy, owner, schema)
+
+
+def table_of(
+    frame: Any,
+    budgets: Any,
+    schema: Schema,
+    *,
+    privacy: str | None = None,
+    owner: str | None = None,
+) -> Table:
+    """A table in memory, beside its budgets; or in files, which have a column of levels."""
+    files = paths_of(frame)
+    return in_files(files, budgets, privacy, owner, schema) if files else InMemory(frame, budgets, schema)
 
 
 def who_granted(

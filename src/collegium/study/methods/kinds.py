@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from collegium.parameters import Setting, Settings, setting, settings_of
 from collegium.study.methods.dpsgd.settings import DPSGDKind
 from collegium.study.methods.statistics.settings import StatisticsKind
+from collegium.study.methods.synthesis.settings import SynthesisKind
 from collegium.study.methods.votes.settings import VotesKind
 from collegium.study.sections import (
     AUTO,
@@ -115,5 +116,5 @@ def all_keys() -> tuple[Key, ...]:
     )
 
 
-for _kind in (FALLBACK, DPSGDKind(), StatisticsKind()):
+for _kind in (FALLBACK, DPSGDKind(), StatisticsKind(), SynthesisKind()):
     register(_kind)

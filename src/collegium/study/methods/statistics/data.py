@@ -9,10 +9,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
-from collegium.budgets import Budgets, Policy
+from collegium.budgets import Budgets
 from collegium.checks import listed, nearest
 from collegium.data.schema import Schema
-from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import ConfigError
 from collegium.runs.observer import Observer
 from collegium.statistics.language import parse_question
@@ -20,13 +19,9 @@ from collegium.statistics.query import Query
 from collegium.statistics.session import CALIBRATED
 from collegium.study.config import StudyConfig
 from collegium.study.methods.statistics.settings import StatisticsSection
-from collegium.study.query_table import FormOfCsv, GrantColumns, Names, Rows, read_rows
+from collegium.study.query_table import Rows
+from collegium.study.schema_table import read_private_rows
 from collegium.study.study_data import fingerprint_of
-from collegium.zero_and_public_budgets import has_budget, subset
-
-_CALLED = Names(
-    owner="data.owner =", privacy="privacy.column", levels="privacy.levels = { high = 1, low = 3 }"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,21 +79,8 @@ def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> 
             "it out"
         )
     calibrated = _calibrated(config, schema, asked)
-    granted = GrantColumns(
-        config.privacy.column,
-        config.policy(),
-        None,
-        config.privacy.delta,
-        config.data.owner,
-        _CALLED,
-    )
-    form = FormOfCsv(config.data.separator, config.data.decimal or ".")
     needs = sorted({name for one in asked for name in one.needs})
-    rows = read_rows(path, needs, schema, granted, form, observer, may_stream=may_stream)
-    if not isinstance(rows.budgets, Policy):
-        some = has_budget(rows.budgets)
-        if len(some) < len(rows.budgets):
-            rows = Rows(take_frame_rows(rows.frame, some), subset(rows.budgets, some))
+    rows = read_private_rows(config, schema, needs, observer, may_stream=may_stream)
     data = QueryData(
         rows,
         schema,

@@ -1,0 +1,1 @@
+"""Studies that publish a synthetic table."""

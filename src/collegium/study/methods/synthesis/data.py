@@ -1,0 +1,89 @@
+"""The tables of a study that publishes a synthetic one: the private table, and public ones beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from collegium.accounting.neighbours import OWNER, ROW, Arrangement
+from collegium.budgets import Budgets
+from collegium.data.cells import Cells
+from collegium.data.schema import Schema
+from collegium.runs.observer import Observer
+from collegium.study.config import StudyConfig
+from collegium.study.query_table import Rows
+from collegium.study.schema_table import read_private_rows, read_public_rows
+from collegium.study.study_data import OVERLAP_KEY, fingerprint_of
+from collegium.synthesis.public_records import refuse_private_as_public
+from collegium.weighted_sums.whose import table_of
+
+
+@dataclass(frozen=True, eq=False)
+class SynthesisData:
+    """What a synthetic table is made of.
+
+    ``rows``: of those who granted anything; or files, and the policy for the levels in them.
+    ``cells``: of the schema's columns.
+    ``public``, ``test``: tables of public records; None: there are none.
+    ``fingerprints``: what was read.
+    """
+
+    rows: Rows
+    cells: Cells
+    public: Any
+    test: Any
+    fingerprints: dict[str, str]
+    arrangement: Arrangement
+    made_public: NDArray[Any] | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """What is public of the private table."""
+        return self.cells.schema
+
+    @property
+    def people(self) -> Budgets:
+        """Who granted what, by name. **Sensitive.**"""
+        assert isinstance(self.rows.budgets, Budgets), "a ledger's people are read into memory"
+        return self.rows.budgets
+
+
+def read_tables(config: StudyConfig, observer: Observer, *, may_stream: bool) -> SynthesisData:
+    """Read the schema, and those columns of all tables that it describes.
+
+    ``may_stream``: whether Parquet files may be read in batches, for each draw.
+    """
+    schema_path = config.path("synthesis.schema")
+    assert schema_path is not None, "checked with the settings"
+    schema = Schema.read(schema_path)
+    names = list(Cells(schema).names)
+    others: dict[str, Any] = {}
+    fingerprints: dict[str, str] = {}
+    for role in ("public", "test"):
+        path = config.path(f"data.{role}")
+        others[role] = None
+        if path is not None:
+            others[role] = read_public_rows(config, path, schema, names)
+            fingerprints[role] = fingerprint_of(path)
+    rows = read_private_rows(config, schema, names, observer, may_stream=may_stream)
+    path = config.path("data.private")
+    assert path is not None, "checked with the settings"
+    cells = Cells(schema, others["public"])
+    arrangement = Arrangement(unit=ROW if config.data.owner is None else OWNER, direct=True)
+    if config.data.public_may_overlap:
+        arrangement = Arrangement(unit=arrangement.unit, direct=True, public_may_overlap=True)
+    else:
+        for role, table in others.items():
+            if table is not None:
+                its = table_of(rows.frame, rows.budgets, schema, **rows.columns)
+                refuse_private_as_public(its, cells, table, role, OVERLAP_KEY)
+    return SynthesisData(
+        rows,
+        cells,
+        others["public"],
+        others["test"],
+        {"private": fingerprint_of(path), "schema": schema.digest, **fingerprints},
+        arrangement,
+    )
