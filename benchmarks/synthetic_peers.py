@@ -2,12 +2,13 @@
 
     python -m benchmarks.synthetic_peers --install FOLDER [--source dpsynth=PATH] [--source private-pgm=PATH]
     python -m benchmarks.synthetic_peers --environments FOLDER --data adult --seeds 1 2 3 --out FILE.jsonl
+    python -m benchmarks.synthetic_peers --summary FILE.jsonl
     python -m benchmarks.synthetic_peers --list
 
 The first command makes an environment for each peer from PyPI; those that are not there need the path of a
 checkout. The second runs one peer after the other, each in a process of its own with ten minutes, and adds
 a line of JSON for each run to the file; a peer that is not installed is skipped, and said so. The third
-says what each one guarantees.
+prints means over seeds as a table, the last one what each peer guarantees.
 
 **Same for all.** The cells of the public schema, so that nobody reads a domain off private rows; (ε, δ),
 add or remove one row; where people have several rows, peers get one row of each, chosen at random, so that
@@ -28,14 +29,17 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.synthetic_data import LOADERS, Tables, found_data_dir, tables
+from benchmarks.synthetic_peer_list import ENVIRONMENTS, HERE, PEERS, Peer
 from benchmarks.synthetic_scores import Scores, scores
 from collegium.accounting import zcdp_epsilon
 from collegium.accounting.gaussian import gdp_mu
@@ -43,196 +47,13 @@ from collegium.data.cells import Cells
 from collegium.errors import InputError
 
 LIMIT = 600
+FIGURES = {
+    **dict.fromkeys(("logistic", "boosting", "tv1", "tv2", "tv3", "overall"), 4),
+    "seconds": 1,
+    "gigabytes": 2,
+}
+"""What a summary shows, with digits after the point."""
 CALLS = Path(__file__).with_name("synthetic_peer_calls.py")
-HERE = ""
-"""The environment of a peer that runs in this one."""
-
-
-@dataclass(frozen=True)
-class Environment:
-    """What is installed: ``packages`` by name, and a checkout (``source``) where needed.
-
-    ``python``: the least version. ``main``: the package whose version is reported.
-    """
-
-    packages: tuple[str, ...]
-    main: str
-    python: tuple[int, int] = (3, 11)
-    source: bool = False
-    installed: bool = True
-    """Whether the source is installed, or only put on the path."""
-
-
-ENVIRONMENTS = {
-    "dpsynth": Environment(
-        (
-            *(
-                "jax[cpu]==0.11.0",
-                "mbi==2.0.0",
-                "dp-accounting==0.6.0",
-                "absl-py",
-                "attrs",
-                "pandas",
-            ),
-            *(
-                "pydantic>=2",
-                "pyyaml",
-                "more-itertools",
-                "networkx",
-                "scipy",
-                "tqdm",
-                "etils[epath]",
-            ),
-        ),
-        main="dpsynth",
-        python=(3, 12),
-        source=True,
-    ),
-    "private-pgm": Environment(
-        (
-            "jax[cpu]",
-            "attrs",
-            "numpy",
-            "scipy",
-            "pandas",
-            "networkx",
-            "chex",
-            "optax",
-            "matplotlib",
-        ),
-        main="jax",
-        source=True,
-        installed=False,
-    ),
-    "dpmm": Environment(("dpmm==0.1.9",), main="dpmm"),
-    "smartnoise": Environment(
-        ("torch==2.13.0", "smartnoise-synth==1.0.8"), main="smartnoise-synth"
-    ),
-    "opendp": Environment(("opendp[mbi,polars]==0.16.0", "pandas<3"), main="opendp"),
-}
-
-
-@dataclass(frozen=True)
-class Peer:
-    """One way to make a synthetic table.
-
-    ``call``: in synthetic_peer_calls.py. ``guarantee``: what its source says, and what was read there.
-    ``domain``: where it takes cells from by default; here all are told.
-    """
-
-    environment: str
-    call: str
-    guarantee: str
-    domain: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-_TOLD = "told by the caller"
-_ZCDP = "zCDP from (ε, δ), add or remove a row"
-_GDP = "Gaussian DP from (ε, δ), exactly; add or remove a row"
-_SMART = "read off the private rows (as labels) unless a fitted transformer is given"
-_SMART_TOTAL = f"{_ZCDP}; the exact number of rows is used besides"
-_GAN = (
-    "moments of DP-SGD or PATE at (ε, δ); in 1.0.8 the exact shares of categories decide which rows are "
-    "trained on, and nothing is paid for them"
-)
-PEERS = {
-    "collegium": Peer(
-        HERE,
-        "collegium",
-        "individual Gaussian DP from each person's (ε, δ), exactly; add or remove a person",
-        "a public schema, mandatory",
-        {"with_target": True},
-    ),
-    "dpsynth-mst": Peer(
-        "dpsynth", "dpsynth", _ZCDP, _TOLD, {"mechanism": "MSTConfig", "gaussian": False}
-    ),
-    "dpsynth-swift": Peer(
-        "dpsynth", "dpsynth", _GDP, _TOLD, {"mechanism": "SWIFTConfig", "gaussian": True}
-    ),
-    "dpsynth-swift-1mb": Peer(
-        "dpsynth",
-        "dpsynth",
-        _GDP,
-        _TOLD,
-        {"mechanism": "SWIFTConfig", "gaussian": True, "max_clique_size": 131_072},
-    ),
-    "dpsynth-aim-gdp": Peer(
-        "dpsynth", "dpsynth", _GDP, _TOLD, {"mechanism": "AIMGDPConfig", "gaussian": True}
-    ),
-    "dpsynth-aim-gdp-1mb": Peer(
-        "dpsynth",
-        "dpsynth",
-        _GDP,
-        _TOLD,
-        {"mechanism": "AIMGDPConfig", "gaussian": True, "max_model_size": 1},
-    ),
-    "private-pgm-mst": Peer("private-pgm", "private_pgm", _ZCDP, _TOLD, {"mechanism": "MST"}),
-    "private-pgm-aim": Peer(
-        "private-pgm", "private_pgm", _ZCDP, _TOLD, {"mechanism": "AIM", "max_model_size": 80}
-    ),
-    "private-pgm-aim-1mb": Peer(
-        "private-pgm", "private_pgm", _ZCDP, _TOLD, {"mechanism": "AIM", "max_model_size": 1}
-    ),
-    "dpmm-mst": Peer(
-        "dpmm",
-        "dpmm",
-        _ZCDP,
-        "read off the private rows with a warning in the log unless it is told",
-        {"mechanism": "MSTPipeline"},
-    ),
-    "dpmm-aim": Peer(
-        "dpmm",
-        "dpmm",
-        _ZCDP,
-        "read off the private rows with a warning in the log unless it is told",
-        {"mechanism": "AIMPipeline", "pipeline": {"max_model_size": 80}},
-    ),
-    "dpmm-aim-1mb": Peer(
-        "dpmm",
-        "dpmm",
-        _ZCDP,
-        "read off the private rows with a warning in the log unless it is told",
-        {"mechanism": "AIMPipeline", "pipeline": {"max_model_size": 1}},
-    ),
-    "dpmm-privbayes": Peer(
-        "dpmm",
-        "dpmm",
-        "half pure, half zCDP from (ε, δ); parents are chosen by normalised mutual information in bits, with "
-        "the sensitivity of plain mutual information in nats",
-        "read off the private rows with a warning in the log unless it is told",
-        {"mechanism": "PrivBayesPipeline"},
-    ),
-    "smartnoise-mst": Peer(
-        "smartnoise", "smartnoise", _SMART_TOTAL, _SMART, {"mechanism": "mst", "style": "cube"}
-    ),
-    "smartnoise-aim": Peer(
-        "smartnoise", "smartnoise", _ZCDP, _SMART, {"mechanism": "aim", "style": "cube"}
-    ),
-    "smartnoise-patectgan": Peer(
-        "smartnoise",
-        "smartnoise",
-        f"{_GAN}; all teachers are one network",
-        _SMART,
-        {"mechanism": "patectgan", "style": "gan"},
-    ),
-    "smartnoise-dpctgan": Peer(
-        "smartnoise", "smartnoise", _GAN, _SMART, {"mechanism": "dpctgan", "style": "gan"}
-    ),
-    "opendp-mst": Peer(
-        "opendp", "opendp", _ZCDP, "told by the caller, or found with δ", {"mechanism": "MST"}
-    ),
-    "opendp-aim": Peer(
-        "opendp", "opendp", _ZCDP, "told by the caller, or found with δ", {"mechanism": "AIM"}
-    ),
-    "opendp-aim-1mb": Peer(
-        "opendp",
-        "opendp",
-        _ZCDP,
-        "told by the caller, or found with δ",
-        {"mechanism": "AIM", "max_size": 1.0},
-    ),
-}
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
@@ -310,8 +131,11 @@ def python_of(folder: Path | None, environment: str) -> str | None:
 
 
 def version_of(python: str, environment: str) -> str:
-    """Ask an environment for the version of its main package."""
+    """Ask an environment, or the checkout that is only put on its path, for the version of its main package."""
     main = "collegium" if environment == HERE else ENVIRONMENTS[environment].main
+    described = Path(python).parents[1] / "source" / "pyproject.toml"
+    if environment != HERE and described.exists():
+        return f"{main} {tomllib.loads(described.read_text('utf-8'))['project']['version']}, from source"
     code = f"import importlib.metadata as m; print(m.version({main!r}))"
     asked = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     return f"{main} {asked.stdout.strip()}" if asked.returncode == 0 else main
@@ -416,11 +240,44 @@ def shown(kept: Mapping[str, Any]) -> str:
     )
 
 
+def summary(file: Path) -> str:
+    """Write means over seeds as a table in Markdown, the best overall first; of runs made twice, the last."""
+    runs = pd.read_json(file, lines=True).drop_duplicates(["data", "peer", "seed"], keep="last")
+    runs = runs.reindex(columns=[*dict.fromkeys([*runs.columns, *FIGURES])])
+    written = []
+    for data, of_data in runs.groupby("data", sort=False):
+        written += [
+            f"**{data}**",
+            "",
+            "| " + " | ".join(["peer", "version", "finished", *FIGURES]) + " |",
+        ]
+        written.append("|---" * (3 + len(FIGURES)) + "|")
+        means = (
+            of_data.groupby("peer")[list(FIGURES)].mean().sort_values("overall", ascending=False)
+        )
+        for peer, figures in means.iterrows():
+            those = of_data[of_data["peer"] == peer]
+            finished = int((those["ended"] == "finished").sum())
+            how = f"{finished} of {len(those)}" if finished else str(those["ended"].iloc[-1])
+            told = [
+                "–" if np.isnan(one) else f"{one:.{FIGURES[name]}f}"
+                for name, one in figures.items()
+            ]
+            written.append(
+                "| " + " | ".join([str(peer), those["version"].iloc[-1], how, *told]) + " |"
+            )
+        written.append("")
+    return "\n".join(written)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Install, list or compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--install", type=Path, metavar="FOLDER", help="make environments there")
     parser.add_argument("--list", action="store_true", help="say what each peer guarantees")
+    parser.add_argument(
+        "--summary", type=Path, metavar="FILE", help="print means of what --out kept"
+    )
     parser.add_argument("--source", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--python", default=sys.executable, help="interpreter of what is installed")
     parser.add_argument("--environments", type=Path, metavar="FOLDER", help="what --install made")
@@ -438,6 +295,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sources = dict(one.split("=", 1) for one in given.source)
         names = dict.fromkeys(PEERS[peer].environment for peer in given.peers)
         install(given.install, [one for one in names if one != HERE], sources, given.python)
+    elif given.summary is not None:
+        print(summary(given.summary))
     elif given.list:
         for name, peer in PEERS.items():
             print(f"{name}\n    guarantee: {peer.guarantee}\n    domain: {peer.domain}")

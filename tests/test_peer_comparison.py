@@ -1,5 +1,6 @@
 """The comparison of synthetic tables: its data, its scores, and how a peer's run ends."""
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from benchmarks import synthetic_peers
 from benchmarks.synthetic_data import LOADERS, Tables, chapter, found_data_dir, tables
-from benchmarks.synthetic_peers import PEERS, Peer, run, zcdp_rho
+from benchmarks.synthetic_peer_list import ENVIRONMENTS, HERE, PEERS, Peer
+from benchmarks.synthetic_peers import run, summary, zcdp_rho
 from benchmarks.synthetic_scores import scores, variations
 from collegium import Schema
 from collegium.accounting import zcdp_epsilon
@@ -192,8 +194,8 @@ def test_every_peer_has_its_call():
     from benchmarks.synthetic_peer_calls import CALLS
 
     assert {peer.call for peer in PEERS.values()} == set(CALLS)
-    environments = {peer.environment for peer in PEERS.values()} - {synthetic_peers.HERE}
-    assert environments == set(synthetic_peers.ENVIRONMENTS)
+    environments = {peer.environment for peer in PEERS.values()} - {HERE}
+    assert environments == set(ENVIRONMENTS)
 
 
 def test_a_peer_that_is_not_installed_is_skipped(data_dir, tmp_path, capsys):
@@ -201,3 +203,28 @@ def test_a_peer_that_is_not_installed_is_skipped(data_dir, tmp_path, capsys):
         ["--environments", str(tmp_path), "--peers", "opendp-mst", "--data", "credit"]
     )
     assert "opendp-mst: skipped" in capsys.readouterr().out
+
+
+def test_summary(tmp_path):
+    file = tmp_path / "runs.jsonl"
+    common = {
+        "data": "adult",
+        "version": "one 1.0",
+        "ended": "finished",
+        "boosting": 0.5,
+        "seconds": 2.0,
+    }
+    runs = [
+        {"peer": "good", "seed": 1, "logistic": 0.5, "overall": 0.8},
+        {"peer": "good", "seed": 2, "logistic": 0.9, "overall": 0.8},
+        {"peer": "good", "seed": 1, "logistic": 0.7, "overall": 0.8},
+        {"peer": "better", "seed": 1, "logistic": 0.6, "overall": 0.9},
+        {"peer": "slow", "seed": 1, "ended": "not finished in 600 seconds"},
+    ]
+    lines = [json.dumps(common | one) for one in runs]
+    lines[-1] = json.dumps({"data": "adult", "version": "two 2.0"} | runs[-1])
+    file.write_text("\n".join(lines))
+    rows = [one for one in summary(file).splitlines() if one.startswith("| ")]
+    assert [row.split(" | ")[0] for row in rows] == ["| peer", "| better", "| good", "| slow"]
+    assert rows[2].startswith("| good | one 1.0 | 2 of 2 | 0.8000 | 0.5000 |")
+    assert "not finished in 600 seconds | – |" in rows[3]
