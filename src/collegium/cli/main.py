@@ -23,6 +23,7 @@ from collegium.cli import (
     schema,
     statement,
     studies,
+    synthesize,
     verify,
 )
 from collegium.cli import label as votes
@@ -46,6 +47,7 @@ _START, _STUDY = "Start", "A study, from its TOML file to its release"
 _OWN, _PEOPLE = "Votes and numbers of your own", "People, and what they were promised"
 _CHECK = "Check and attack"
 _ASK = "Questions to a table"
+_SYNTHETIC = "Synthetic tables"
 
 _PANELS: dict[str, dict[str, Callable[..., None]]] = {
     _START: {"demo": studies.demo, "init": init.init},
@@ -57,6 +59,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "onnx": predict.onnx,
     },
     _ASK: {"ask": ask.ask},
+    _SYNTHETIC: {"synthesize": synthesize.synthesize, "sample": synthesize.sample},
     _OWN: {"label": votes.label, "account": account.account},
     _PEOPLE: {
         "statement": statement.statement,

@@ -31,6 +31,7 @@ from collegium.study.manifest_check import KEPT_ALLOWANCE
 from collegium.study.methods.protocol import Method, Study
 from collegium.study.methods.synthesis.data import SynthesisData, read_tables
 from collegium.study.methods.synthesis.page import synthesis_page
+from collegium.study.methods.synthesis.release import MODEL
 from collegium.study.methods.synthesis.result import SynthesisResult
 from collegium.study.methods.synthesis.settings import SynthesisSection
 from collegium.study.methods.synthesis.shown import plan_blocks, plan_in_short, plan_numbers
@@ -50,7 +51,7 @@ from collegium.synthesis.settings import SynthesisSettings
 from collegium.synthesis.tables_of_marginals import marginals_table
 from collegium.weighted_sums.whose import table_of
 
-MODEL, SCHEMA, MARGINALS = "model.json", "schema.toml", "marginals.csv"
+SCHEMA, MARGINALS = "schema.toml", "marginals.csv"
 QUALITY = "quality.json"
 ROWS_AS_TEXT, ROWS_AS_PARQUET = "synthetic.csv", "synthetic.parquet"
 MOST_AS_TEXT = 1_000_000
