@@ -15,7 +15,7 @@ add or remove one row; where people have several rows, peers get one row of each
 their guarantee is one of people. Settings are each peer's defaults, except where a second entry says
 another. ρ of zero-concentrated DP follows from (ε, δ) by Canonne, Kamath and Steinke (arXiv 2004.00010v4,
 Proposition 12), μ of Gaussian DP exactly. **Seconds** are of fitting and sampling, without imports, and
-with whatever a peer compiles.
+with whatever a peer compiles; ``cpu_seconds``, of all threads, depend less on what else runs.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ LIMIT = 600
 FIGURES = {
     **dict.fromkeys(("logistic", "boosting", "tv1", "tv2", "tv3", "overall"), 4),
     "seconds": 1,
+    "cpu_seconds": 1,
     "gigabytes": 2,
 }
 """What a summary shows, with digits after the point."""
@@ -131,7 +132,7 @@ def python_of(folder: Path | None, environment: str) -> str | None:
 
 
 def version_of(python: str, environment: str) -> str:
-    """Ask an environment, or the checkout that is only put on its path, for the version of its main package."""
+    """Ask an environment, or the checkout on its path, for the version of its main package."""
     main = "collegium" if environment == HERE else ENVIRONMENTS[environment].main
     described = Path(python).parents[1] / "source" / "pyproject.toml"
     if environment != HERE and described.exists():
@@ -178,8 +179,10 @@ def line(
     kept["wall"] = round(outcome.wall, 1)
     if outcome.made is not None and found is not None:
         kept["rows"] = len(outcome.made["codes"])
-        kept["seconds"] = round(float(outcome.made["seconds"]), 1)
-        kept["gigabytes"] = round(float(outcome.made["gigabytes"]), 2)
+        kept |= {
+            name: round(float(outcome.made[name]), 2)
+            for name in ("seconds", "cpu_seconds", "gigabytes")
+        }
         kept |= found.as_dict()
     return kept | {"guarantee": peer.guarantee}
 
