@@ -12,6 +12,7 @@ _HOMES = {
     "collegium.distillation.embedding": ["EvenScattering", "PublicEmbedding"],
     "collegium.distillation.best_of_two": ["EitherStudent"],
     "collegium.distillation.gaussian_process": ["GaussianProcessStudent"],
+    "collegium.distillation.generative_student": ["GenerativeStudent"],
     "collegium.distillation.graph": ["GraphStudent"],
     "collegium.distillation.neural_student": ["NeuralStudent"],
     "collegium.distillation.regression": ["RegressionStudent"],
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collegium.distillation.best_of_two import EitherStudent
     from collegium.distillation.embedding import EvenScattering, PublicEmbedding
     from collegium.distillation.gaussian_process import GaussianProcessStudent
+    from collegium.distillation.generative_student import GenerativeStudent
     from collegium.distillation.graph import GraphStudent
     from collegium.distillation.neural_student import NeuralStudent
     from collegium.distillation.regression import RegressionStudent
@@ -32,6 +34,7 @@ __all__ = [
     "EitherStudent",
     "EvenScattering",
     "GaussianProcessStudent",
+    "GenerativeStudent",
     "GraphStudent",
     "NeuralStudent",
     "PublicEmbedding",

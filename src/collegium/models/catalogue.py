@@ -40,6 +40,7 @@ SHORT_NAMES = {
     "self-training": "collegium.distillation.neural_student.NeuralStudent",
     "fixmatch": "collegium.distillation.neural_student.NeuralStudent",
     "vat": "collegium.distillation.neural_student.NeuralStudent",
+    "pate-g": "collegium.distillation.generative_student.GenerativeStudent",
     "either": "collegium.distillation.best_of_two.EitherStudent",
     "evidence-regression": "collegium.distillation.regression.RegressionStudent",
 }

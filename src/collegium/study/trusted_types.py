@@ -32,6 +32,7 @@ _OF_COLLEGIUM = (
     "distillation.best_of_two.EitherStudent",
     "distillation.gaussian_process.GaussianProcessStudent",
     "distillation.goal.BalancedAnswers",
+    "distillation.generative_student.GenerativeStudent",
     "distillation.graph.GraphStudent",
     "distillation.neural_student.NeuralStudent",
     "distillation.regression.RegressionStudent",
