@@ -228,6 +228,16 @@ def test_rates_without_enough_people_are_left_out():
     assert one.verdict == "not detected"
 
 
+def test_a_weak_leak_that_shows_in_the_area_alone_is_detected():
+    """1,200 in and 1,200 out are too few for shares of false alarms, and not for the area."""
+    rng = np.random.default_rng(5)
+    is_in = np.arange(2_400) < 1_200
+    [one] = judge_membership(rng.normal(size=2_400) + 0.25 * is_in, is_in, {"all": 0.25})
+    assert max(at.lower_mu for at in one.rates) < one.auc_mu
+    assert 0 < one.auc_mu < 0.25
+    assert one.verdict == "detected"
+
+
 def test_ties_are_no_finds():
     is_in = np.arange(40_000) % 2 == 0
     [one] = judge_membership(np.zeros(40_000), is_in, {"all": 1.0})

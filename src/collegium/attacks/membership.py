@@ -7,6 +7,10 @@ Pearson's limits, and so has the share of those in who are above it. Where the i
 α begins, the threshold is so strict that its false alarms are surely at most α; where it ends, so lax that
 they are at least that. All of it holds where people's scores are independent: people of one release share
 its noise where they share cells, so that few of them should be asked about in each of many releases.
+
+The area under the ROC curve, over all shares of false alarms, shows a weak leak with fewer people: of what is
+μ-GDP no test has a larger one than Φ(μ/√2), the area under the best test's curve, so that it bounds μ, too,
+if only as well as a normal distribution fits it.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from collegium.attacks.finding import Finding
 from collegium.budgets import Budget
 from collegium.checks import check_number
 from collegium.errors import InputError
-from collegium.evaluation.synthetic_learning import Estimate, area
+from collegium.evaluation.synthetic_learning import Estimate, area, spread_of
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +58,8 @@ class MembershipFinding(Finding):
     """What membership inference showed about one group.
 
     ``n_in``, ``n_out``: people that were asked about. ``mu``: what the account charged each.
-    ``auc``: with DeLong's 95 % interval; ``most_auc``: what the account allows, Φ(μ/√2).
+    ``auc``: with DeLong's 95 % interval; ``most_auc``: what the account allows, Φ(μ/√2). ``auc_mu``: μ that
+    the area shows.
     ``rates``: where there are people enough: at least one false alarm.
     """
 
@@ -63,6 +68,7 @@ class MembershipFinding(Finding):
     mu: float
     auc: Estimate
     most_auc: float
+    auc_mu: float
     rates: tuple[FoundAtRate, ...]
 
     legend: ClassVar[str] = (
@@ -73,7 +79,7 @@ class MembershipFinding(Finding):
     @property
     def lower_mu(self) -> float:
         """The largest μ that is shown, at the stated confidence."""
-        return max((one.lower_mu for one in self.rates), default=0.0)
+        return max([self.auc_mu, *(one.lower_mu for one in self.rates)])
 
     @property
     def of_mu(self) -> tuple[float, float, float]:
@@ -183,7 +189,7 @@ def _judged(
     group: str, mu: float, budget: Budget, inside: Floats, outside: Floats, confidence: float
 ) -> MembershipFinding:
     rates = tuple(
-        _at_rate(alarms, mu, inside, outside, (1 - confidence) / (2 * len(RATES)))
+        _at_rate(alarms, mu, inside, outside, (1 - confidence) / (2 * len(RATES) + 2))
         for alarms in RATES
         if alarms * len(outside) >= 1
     )
@@ -191,7 +197,8 @@ def _judged(
     both = np.concatenate([inside, outside])
     ordered = area(truth, np.column_stack([-both, both]))
     assert ordered is not None
-    shown_mu = max((one.lower_mu for one in rates), default=0.0)
+    auc_mu = _mu_of_area(*ordered, truth, (1 - confidence) / (len(RATES) + 1))
+    shown_mu = max([auc_mu, *(one.lower_mu for one in rates)])
     return MembershipFinding(
         group=group,
         budget=budget,
@@ -202,8 +209,19 @@ def _judged(
         mu=mu,
         auc=ordered[0],
         most_auc=float(ndtr(mu / np.sqrt(2))),
+        auc_mu=auc_mu,
         rates=rates,
     )
+
+
+def _mu_of_area(
+    found: Estimate, influence: Floats, truth: NDArray[np.int64], error: float
+) -> float:
+    """Bound μ from below by the area under the ROC curve."""
+    low = found.value + float(ndtri(error)) * spread_of(influence, truth)
+    if found.value == 1.0:  # no variance is left to see: the smaller side's records are all found
+        low = error ** (1 / min(int(truth.sum()), int((1 - truth).sum())))
+    return max(0.0, float(np.sqrt(2) * ndtri(low)))
 
 
 def _at_rate(
