@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ _LEAST_ROWS = 0.005
 """Effectively different rows, as a share of how many could be different: fewer are a collapse."""
 _LEAST_OF_PUBLIC = 0.1
 """The same as a share of how many effectively different public rows there are."""
+_LEAST_PUBLIC = 100
+_LEAST_DEPENDENCE = 0.25
 _LARGEST_DISTANCE = 0.25
 """Mean total variation between columns of generated and of public rows: more is a collapse."""
 
@@ -42,6 +45,10 @@ class Collapse:
         Columns of which one cell has at least 99.9 %.
     n_columns : int
         Columns in all.
+    dependence : float or None
+        How much of the dependence between pairs of columns of public rows is found in generated ones:
+        about 1 if all of it is, about 0 if columns are right one by one at best. None with fewer than 100
+        public rows.
     distance : float or None
         Mean over columns of the total variation between generated and public rows, in [0, 1]; None without
         public rows.
@@ -63,6 +70,7 @@ class Collapse:
     n_columns: int
     public_rows: float | None = None
     distance: float | None = None
+    dependence: float | None = None
 
     @property
     def is_collapsed(self) -> bool:
@@ -85,7 +93,20 @@ class Collapse:
             parts.append(
                 f"total variation from public rows {self.distance:.3f} on average over columns"
             )
-        return f"{'collapsed' if self.is_collapsed else 'not collapsed'}: {'; '.join(parts)}"
+        if self.dependence is not None:
+            share = 100 * min(max(self.dependence, 0.0), 1.0)
+            parts.append(
+                f"{share:.0f} % of the dependence between columns of public rows was found"
+            )
+        return f"{self.verdict}: {'; '.join(parts)}"
+
+    @property
+    def verdict(self) -> str:
+        """Say it in two words: "collapsed", "columns alone" (how they depend is lost) or "not collapsed"."""
+        if self.is_collapsed:
+            return "collapsed"
+        is_alone = self.dependence is not None and self.dependence < _LEAST_DEPENDENCE
+        return "columns alone" if is_alone else "not collapsed"
 
 
 def collapse_of(
@@ -110,9 +131,11 @@ def collapse_of(
         np.bincount(column, minlength=size) / n
         for column, size in zip(generated.T, sizes, strict=True)
     ]
-    distance, public_rows = None, None
+    distance, public_rows, dependence = None, None, None
     if public is not None and len(public):
         public_rows = _effective(public)
+        if len(public) >= _LEAST_PUBLIC and len(sizes) > 1:
+            dependence = _found(generated, public, sizes)
         theirs = (
             np.bincount(column, minlength=size) / len(public)
             for column, size in zip(public.T, sizes, strict=True)
@@ -129,7 +152,31 @@ def collapse_of(
         n_columns=len(sizes),
         public_rows=public_rows,
         distance=distance,
+        dependence=dependence,
     )
+
+
+def _found(
+    generated: NDArray[np.int64], public: NDArray[np.int64], sizes: Sequence[int]
+) -> float | None:
+    """Project the dependence of generated rows on that of public ones, by halves, so that chance cancels."""
+    halves = public[::2], public[1::2]
+    found = there = 0.0
+    for i, j in combinations(range(len(sizes)), 2):
+        shape = sizes[i], sizes[j]
+        mine, one, other = (_beyond(rows[:, i], rows[:, j], shape) for rows in (generated, *halves))
+        found += float((mine * (one + other)).sum()) / 2
+        there += float((one * other).sum())
+    return found / there if there > 0 else None
+
+
+def _beyond(
+    first: NDArray[np.int64], second: NDArray[np.int64], shape: tuple[int, int]
+) -> NDArray[np.float64]:
+    """How far a pair's shares are from those of independent columns. Shape as given."""
+    counts = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1])
+    joint = counts.reshape(shape) / len(first)
+    return np.asarray(joint - np.outer(joint.sum(axis=1), joint.sum(axis=0)))
 
 
 def _effective(rows: NDArray[np.int64]) -> float:

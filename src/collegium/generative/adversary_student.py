@@ -28,8 +28,8 @@ class StudentDiscriminator:
         First weights, and which answers are looked at again.
     hidden : sequence of int
         Hidden units, layer by layer.
-    rate : float
-        Learning rate (Adam).
+    rate, decay : float
+        Learning rate and weight decay (AdamW).
     targets : {"unbiased", "clipped"}
         What it learns. "unbiased": noisy shares as they are, also below 0 and above 1, since a squared
         error then has the true share as its minimum. "clipped": shares moved into [0, 1], which pulls
@@ -45,9 +45,9 @@ class StudentDiscriminator:
         *,
         hidden: Sequence[int] = (64,),
         rate: float = 2e-3,
-        decay: float = 1e-2,
+        decay: float = 0.1,
         targets: str = "unbiased",
-        memory: int = 2_000,
+        memory: int = 1_000,
     ) -> None:
         self.blocks, self._coins, self._memory = Blocks(sizes), coins, memory
         self._clipped = targets == "clipped"

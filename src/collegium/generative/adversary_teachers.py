@@ -18,7 +18,7 @@ from torch import Tensor
 from collegium.generative.table_networks import Blocks
 
 Codes = NDArray[np.int64]
-VOTES = ("relative", "absolute")
+_AT_ONCE = 256  # rows that all teachers look at together
 
 
 class TeacherDiscriminators:
@@ -111,8 +111,9 @@ class TeacherDiscriminators:
     @torch.no_grad()
     def votes(self, generated: Codes) -> NDArray[np.bool_]:
         """Ask every teacher whether rows look real. **Sensitive.** Shape (n_teachers, n)."""
-        rows = self.blocks.one_hot(generated).expand(len(self), -1, -1)
-        logits = self._logits(rows)[:, :, 0].numpy()
+        parts = torch.split(self.blocks.one_hot(generated), _AT_ONCE)
+        seen = [self._logits(rows.expand(len(self), -1, -1))[:, :, 0].numpy() for rows in parts]
+        logits = np.concatenate(seen, axis=1)
         above = np.median(logits, axis=1, keepdims=True) if self._relative else 0.0
         return np.asarray(logits > above)
 

@@ -6,39 +6,27 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, Policy
 from collegium.checks import check_choice, check_is, check_whole
-from collegium.data.cells import Cells
-from collegium.data.overlap_checks import refuse_overlap
 from collegium.data.schema import Schema
-from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
 from collegium.generative.adversary_collapse import Collapse, collapse_of
-from collegium.models.neural.machine import require_torch
-from collegium.noise.sources import noise_from
-from collegium.noise.sums import NoisySum
+from collegium.generative.pate_gan_begin import Beginning
 from collegium.personalisation import Personalisation, as_personalisation
-from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.runs.estimator_base import seed_of
-from collegium.weighted_sums.tables import refuse_empty
-from collegium.weighted_sums.whose import who_granted
-from collegium.zero_and_public_budgets import split_by_level
+from collegium.runs.user_warnings import Warner
 
 _LOOKED_AT = 10_000
 """Generated rows of which it is told whether the model has collapsed."""
 _MOST_SAMPLED = 10_000_000
 _MOST_QUERIES = 10_000_000
-_USUAL_SHARD = 100
-_OVERLAP = "public_may_overlap=True in fit"
 
 
-class PATEGAN:
+class PATEGAN(Beginning):
     """A generator of synthetic rows, taught by noisy votes of discriminators on disjoint people's rows.
 
     Each teacher is a discriminator of some people's rows, dealt once by a keyed hash of the owner's name.
@@ -46,7 +34,7 @@ class PATEGAN:
     discriminator learns from these alone, and the generator from the student: nothing but the noisy votes
     depends on private rows. Groups that granted more have teachers that weigh more.
 
-    It is here because it is well known, and to be compared with: :class:`~collegium.Synthesizer` makes
+    It is here because it is well known, and to compare with: :class:`~collegium.Synthesizer` makes
     far better tables of the same budgets. :attr:`collapsed_` says whether it came to nothing.
 
     Parameters
@@ -54,10 +42,10 @@ class PATEGAN:
     schema : Schema
         Public columns, with their bounds and categories. Text is left out.
     n_teachers : int, optional
-        Default: one for about 100 people.
-    n_queries : int, default=1000
+        Default: one for about 30 people.
+    n_queries : int, default=2000
         Generated rows that are voted on. The noise grows with its square root.
-    rounds : int, default=100
+    rounds : int, default=200
         In so many rounds they are asked; teachers, student and generator learn in each.
     personalisation : {"weighting", "uniform", "upsampling", "bagging"} or Personalisation,
     default="weighting"
@@ -65,8 +53,8 @@ class PATEGAN:
     teacher_steps, student_steps, generator_steps : int
         Steps of each in every round.
     votes : {"relative", "absolute"}, default="relative"
-        Which generated rows a teacher calls real: of those that are voted on together the half that look more
-        real to it; or, as published, all that look real to it. That costs the same.
+        Which generated rows a teacher calls real: of those that are voted on together the half that look
+        more real to it; or, as published, all that look real to it. That costs the same.
     targets : {"unbiased", "clipped"}, default="unbiased"
         What the student learns: noisy shares as they are, or moved into [0, 1].
     delta : float, default=1e-5
@@ -87,8 +75,6 @@ class PATEGAN:
         Standard deviation of the noise on each number of votes, in votes.
     plan_ : Plan
         Who teaches and who weighs how much: public.
-    n_queries_ : int
-        Rows that were voted on.
 
     Raises
     ------
@@ -108,9 +94,10 @@ class PATEGAN:
     What people pay for several fits adds up.
 
     *Six public implementations leak* (G. Ganev, M. S. M. S. Annamalai, E. De Cristofaro, "The elusive
-    pursuit of reproducing PATE-GAN", arXiv 2406.13985): rows dealt anew in each iteration, teachers that
-    learn from more than their share, accounts that are too small, bounds read off private rows, a student
-    that sees them. ``collegium.attacks.generative_games`` has the games that notice each of them.
+    pursuit of reproducing PATE-GAN: benchmarking, auditing, debugging", arXiv 2406.13985): rows dealt
+    anew in each iteration, teachers that learn from more than their share, accounts that are too small,
+    bounds read off private rows, a student that sees them. ``collegium.attacks.generative_games`` has the
+    games that notice each of them.
 
     References
     ----------
@@ -135,12 +122,12 @@ class PATEGAN:
         schema: Schema,
         *,
         n_teachers: int | None = None,
-        n_queries: int = 1_000,
-        rounds: int = 100,
+        n_queries: int = 2_000,
+        rounds: int = 200,
         personalisation: str | Personalisation = "weighting",
-        teacher_steps: int = 5,
+        teacher_steps: int = 2,
         student_steps: int = 20,
-        generator_steps: int = 5,
+        generator_steps: int = 3,
         votes: str = "relative",
         targets: str = "unbiased",
         delta: float = DEFAULT_DELTA,
@@ -203,6 +190,11 @@ class PATEGAN:
         PATEGAN
             Itself.
         """
+        if hasattr(self, "_run"):
+            Warner().note(
+                "this PATEGAN was fitted before: each fit is a release of its own, with an account of "
+                "its own, and what people pay for several adds up"
+            )
         run = self.begin(
             frame,
             budgets=budgets,
@@ -211,137 +203,32 @@ class PATEGAN:
             public=public,
             public_may_overlap=public_may_overlap,
         )
+        self._run = run  # what was spent is told even if the fit is interrupted
+        self._looked: Collapse | None = None
         run.train()
-        self._run = run
-        self.collapsed_ = self._look(run)
         return self
 
-    def begin(
-        self,
-        frame: Any,
-        *,
-        budgets: Policy | Budgets | Budget | ArrayLike,
-        privacy: str | None = None,
-        owner: str | None = None,
-        public: Any = None,
-        public_may_overlap: bool = False,
-        noise: NoisySum | None = None,
-    ) -> Any:
-        """Make all parts of a fit without taking a step; for audits, which put ears on them.
-
-        ``noise``: where noise comes from, instead of the system or the seed.
-
-        Returns a :class:`~collegium.generative.pate_gan_run.PATEGANRun`. Otherwise as :meth:`fit`.
-        """
-        require_torch()
-        refuse_empty(frame)
-        granted, frame = who_granted(frame, budgets, privacy, owner, self.delta)
-        apart = split_by_level(granted, learner="what is told of a collapse")
-        if apart.public.size:
-            frame = take_frame_rows(frame, apart.private)
-        few = self.personalisation.few_budgets(apart.budgets, self.n_teachers or 1)
-        cells = self._cells(frame, public)
-        if public is not None and not public_may_overlap:
-            refuse_overlap(_table(cells, frame), _table(cells, public), key=_OVERLAP)
-        seed = seed_of(self.random_state)
-        plan = self._plan(few)
-        arrangement = Arrangement(
-            unit=OWNER if few.named else ROW,
-            sizes_declared=few.declared_sizes is not None,
-            assignment=self.personalisation.assignment,
-            public_may_overlap=public_may_overlap,
-            public_levels=few.public_levels,
-            regrouped=few.kept < 1,
-        )
-        run = self._parts(cells, frame, few, plan, arrangement, seed, noise)
-        self.plan_, self.sigma_, self.n_queries_ = (
-            plan,
-            run.votes.its.scale * 2.0**-20,
-            self.n_queries,
-        )
-        self._arrangement, self._noise = arrangement, run.votes.noise
-        self._public = None if public is None else cells.codes(public)
-        self._account, self._sizes = run.account, few.group_sizes()
-        return run
-
-    def _plan(self, budgets: Budgets) -> Plan:
-        people = sum(budgets.public_sizes().values())
-        n = self.n_teachers or max(1, people // _USUAL_SHARD, len(budgets.groups))
-        return self.personalisation.plan_for(budgets, n)
-
-    def _cells(self, frame: Any, public: Any) -> Cells:
-        """Columns and edges, of what is public alone: ``frame`` is not looked at."""
-        return Cells(self.schema, public)
-
-    def _shards(
-        self, codes: NDArray[np.int64], budgets: Budgets, plan: Plan, seed: int
-    ) -> list[NDArray[np.int64]]:
-        """Deal each owner's rows to that owner's teachers, once."""
-        dealt = plan.assign(budgets, str(seed).encode(), self.personalisation.assignment)
-        return [codes[rows] for rows in dealt.shards()]
-
-    def _sigma(self, electorate: Electorate) -> float:
-        from collegium.generative.adversary_votes import sigma_for
-
-        return sigma_for(electorate, self.n_queries)
-
-    def _account_of(self, electorate: Electorate, arrangement: Arrangement) -> GaussianAccountant:
-        budgets = electorate.cohort_budgets
-        return GaussianAccountant(
-            [one.epsilon for one in budgets],
-            [one.delta for one in budgets],
-            electorate.cohort_groups,
-            arrangement.neighbours,
-        )
-
-    def _parts(
-        self,
-        cells: Cells,
-        frame: Any,
-        budgets: Budgets,
-        plan: Plan,
-        arrangement: Arrangement,
-        seed: int,
-        noise: NoisySum | None,
-    ) -> Any:
-        from collegium.generative.adversary_student import StudentDiscriminator
-        from collegium.generative.adversary_teachers import TeacherDiscriminators
-        from collegium.generative.adversary_votes import NoisyVotes
-        from collegium.generative.pate_gan_run import PATEGANRun, Steps, coins_for
-        from collegium.generative.table_networks import TableGenerator
-
-        electorate = plan.electorate(seed)
-        if not electorate.is_static:
-            raise InputError(
-                f"personalisation {self.personalisation.name!r} lets teachers come and go, and here each "
-                "is kept for the whole fit: use 'weighting', 'uniform' or 'upsampling'"
-            )
-        account = self._account_of(electorate, arrangement)
-        source = noise_from(self.noise_seed) if noise is None else noise
-        votes = NoisyVotes(electorate, self._sigma(electorate), self.n_queries, account, source)
-        shards = self._shards(cells.codes(frame), budgets, plan, seed)
-        return PATEGANRun(
-            cells=cells,
-            plan=plan,
-            budgets=budgets,
-            teachers=TeacherDiscriminators(
-                shards, cells.sizes, coins_for(seed, "teachers"), votes=self.votes
-            ),
-            votes=votes,
-            student=StudentDiscriminator(
-                cells.sizes, coins_for(seed, "student"), targets=self.targets
-            ),
-            generator=TableGenerator(cells.sizes, coins_for(seed, "generator")),
-            account=account,
-            steps=Steps(self.rounds, self.teacher_steps, self.student_steps, self.generator_steps),
-            coins=coins_for(seed, "rows"),
-        )
-
-    def _look(self, run: Any) -> Collapse:
+    @property
+    def collapsed_(self) -> Collapse:
+        """How varied 10,000 generated rows are; beside public rows, where there are some."""
         from collegium.generative.pate_gan_run import coins_for
 
-        generated = run.generator.codes(_LOOKED_AT, coins_for(0, "collapse"))
-        return collapse_of(generated, run.cells.sizes, run.cells.names, self._public)
+        run = self._fitted()
+        if self._looked is None:
+            generated = run.codes(_LOOKED_AT, coins_for(0, "collapse"))
+            self._looked = collapse_of(generated, run.cells.sizes, run.cells.names, run.public)
+        return self._looked
+
+    @property
+    def plan_(self) -> Plan:
+        """Who teaches and who weighs how much: public."""
+        plan: Plan = self._fitted().plan
+        return plan
+
+    @property
+    def sigma_(self) -> float:
+        """Standard deviation of the noise on each number of votes, in votes."""
+        return float(self._fitted().votes.event.scale)
 
     def sample(self, n: int, random_state: int | None = None) -> pd.DataFrame:
         """Draw synthetic rows. Costs nothing, however many.
@@ -363,7 +250,7 @@ class PATEGAN:
         check_whole("n", n, most=_MOST_SAMPLED)
         run = self._fitted()
         seed = seed_of(random_state)
-        codes = run.generator.codes(n, coins_for(seed, "sample"))
+        codes = run.codes(n, coins_for(seed, "sample"))
         made: pd.DataFrame = run.cells.frame(run.cells.arrays(codes, np.random.default_rng(seed)))
         return made
 
@@ -373,10 +260,10 @@ class PATEGAN:
         run = self._fitted()
         return statement(
             run.account,
-            self._sizes,
+            run.budgets.group_sizes(),
             {name: group.budget for name, group in run.plan.groups.items()},
-            self._arrangement,
-            self._noise.is_private,
+            run.arrangement,
+            run.votes.noise.is_private,
             "the generator, every synthetic row and all noisy votes",
         )
 
@@ -392,9 +279,5 @@ class PATEGAN:
             return f"PATEGAN({len(self.schema)} columns, {self.n_queries:,} queries; not fitted)"
         return (
             f"PATEGAN({len(self._run.cells.names)} columns, {self.plan_.n_teachers:,} teachers, "
-            f"{self.n_queries_:,} queries, sigma {self.sigma_:.1f} votes; {self.collapsed_})"
+            f"{self._run.votes.n_asked:,} votes on rows, sigma {self.sigma_:.1f} votes; {self.collapsed_})"
         )
-
-
-def _table(cells: Cells, frame: Any) -> pd.DataFrame:
-    return pd.DataFrame(cells.schema.arrays(frame, list(cells.names)))

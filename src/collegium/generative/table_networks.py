@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 _TINY = 1e-20
+_AT_ONCE = 1 << 15  # rows that are drawn together, so that any number fits in memory
 
 
 class Blocks:
@@ -134,7 +135,11 @@ class TableGenerator(nn.Module):
     @torch.no_grad()
     def codes(self, n: int, coins: torch.Generator) -> NDArray[np.int64]:
         """Draw cells of rows, without gradients. Shape (n, n_columns)."""
-        return self.blocks.codes(self.rows(n, coins))
+        parts = [
+            self.blocks.codes(self.rows(min(_AT_ONCE, n - first), coins))
+            for first in range(0, max(n, 1), _AT_ONCE)
+        ]
+        return np.concatenate(parts)
 
 
 def discriminator(
