@@ -450,6 +450,23 @@ def test_other_categories_are_counted_and_never_taken_for_values():
     assert smokes.held_out[-1] == 0
 
 
+def test_held_out_records_that_took_part_are_noticed():
+    copies = pd.concat([people(900, 1), HELD_OUT.head(300)])
+    [said] = [note for note in judge(copies).notes if "stand in the synthetic table, too" in note]
+    assert 300 <= int(said.split()[0]) <= 320  # a few more are equal by chance
+    with pytest.raises(
+        InputError, match="4,000 of 4,000 held-out records stand in real, too: hold out"
+    ):
+        judge(people(900, 1), real=pd.concat([people(9, 1), HELD_OUT]))
+    assert not any("stand in" in note for note in judge(people(4_000, 1)).notes)
+
+
+def test_equal_records_of_coarse_tables_are_chance():
+    schema = Schema({name: SCHEMA[name] for name in ("city", "smokes", "ill")})
+    found = evaluate_synthetic(people(900, 1), HELD_OUT, schema=schema, target="ill")
+    assert not any("stand in" in note for note in found.notes)
+
+
 def test_columns_that_the_schema_lacks_are_named():
     assert any(
         "shoe size" in note for note in judge(people(500, 1).assign(**{"shoe size": 42})).notes

@@ -40,6 +40,7 @@ from collegium.evaluation.synthetic_tables import (
     check_tables,
     refuse_equal,
     sampling_notes,
+    shared_row_notes,
     unknown_column_notes,
     unreadable_notes,
     with_missing,
@@ -141,6 +142,7 @@ def evaluate_synthetic(
     held_codes = cells.codes_of(held)
     refuse_equal(codes, held_codes)
     notes = [
+        *shared_row_notes(arrays, held),
         *unreadable_notes(cells, codes[SYNTHETIC], synthetic),
         *unknown_column_notes(schema, synthetic),
         *sampling_notes(measured, codes),

@@ -23,6 +23,8 @@ from collegium.evaluation.synthetic_quality import PUBLIC, REAL, SYNTHETIC
 Codes = NDArray[np.int64]
 
 LEAST_HELD_OUT = 50
+_HANDFUL = 5
+_MOST_SHARED = 0.5  # of the held-out records
 IN_WORDS = {
     SYNTHETIC: "the synthetic table",
     "held_out": "held_out",
@@ -99,6 +101,38 @@ def refuse_equal(codes: Mapping[str, Codes], held_out: Codes) -> None:
 
 def _ordered(codes: Codes) -> Codes:
     return codes[np.lexsort(codes.T)]
+
+
+def shared_row_notes(
+    arrays: Mapping[str, Mapping[str, NDArray[Any]]], held_out: Mapping[str, NDArray[Any]]
+) -> list[str]:
+    """Say how many held-out records stand in a table, too, where that is more than chance explains.
+
+    Chance: how often a record of one half of the held-out ones stands in the other half, for as many rows.
+    """
+    held = _row_hashes(held_out)
+    m, half = len(held), len(held) // 2
+    by_chance = float(np.isin(held[:half], held[half:]).mean())
+    notes = []
+    for name, table in arrays.items():
+        rows = _row_hashes(table)
+        n_shared = int(np.isin(held, rows).sum())
+        expected = min(1.0, by_chance * max(1.0, len(rows) / (m - half))) * m
+        if n_shared <= _HANDFUL + 2 * expected:
+            continue
+        said = f"{n_shared:,} of {m:,} held-out records stand in {IN_WORDS[name]}, too"
+        if n_shared > _MOST_SHARED * m:
+            raise InputError(f"{said}: hold out records that took no part in it")
+        notes.append(
+            f"{said}; about {round(expected):,} would by chance. Those that took part flatter it."
+        )
+    return notes
+
+
+def _row_hashes(arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
+    return np.asarray(
+        pd.util.hash_pandas_object(pd.DataFrame(dict(arrays)), index=False), dtype=np.uint64
+    )
 
 
 def unreadable_notes(cells: Cells, codes: Codes, synthetic: Any) -> list[str]:
