@@ -9,7 +9,7 @@ spanning tree).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,37 +65,48 @@ def cells_needed(sizes: Sequence[int], factors: Iterable[Clique]) -> int:
 
 
 def _cliques(sizes: Sequence[int], factors: Iterable[Clique]) -> list[Clique]:
-    neighbours: dict[int, set[int]] = {one: set() for one in range(len(sizes))}
+    """Eliminate columns; sets of columns are whole numbers, a bit for each."""
+    around = [0] * len(sizes)
     for factor in factors:
+        whole = sum(1 << one for one in set(factor))
         for one in factor:
-            neighbours[one].update(factor)
-    for one, others in neighbours.items():
-        others.discard(one)
+            around[one] |= whole & ~(1 << one)
     logs = [math.log(size) for size in sizes]
-    found: list[frozenset[int]] = []
-    left = dict(neighbours)
-    weights = {one: logs[one] + sum(logs[n] for n in others) for one, others in left.items()}
-    while left:
+    # Of the table that eliminating each column would make.
+    weights = {one: logs[one] + _sum_of(logs, around[one]) for one in range(len(sizes))}
+    found: list[int] = []
+    while weights:
         # The cheapest table first; where two cost the same, the one that needs fewer new edges.
-        lightest = min(weights.values())
-        ties = [one for one, weight in weights.items() if weight <= lightest + 1e-9]
-        chosen = ties[0] if len(ties) == 1 else min(ties, key=lambda one: _fill(left, one))
-        around = left.pop(chosen)
+        lightest = min(weights.values()) + 1e-9
+        ties = [one for one, weight in weights.items() if weight <= lightest]
+        chosen = ties[0] if len(ties) == 1 else min(ties, key=lambda one: _fill(around, one))
         del weights[chosen]
-        clique = frozenset(around | {chosen})
-        if not any(clique <= other for other in found):
+        neighbours = around[chosen]
+        clique = neighbours | (1 << chosen)
+        if not any(clique & ~other == 0 for other in found):
             found.append(clique)
-        for one in around:
-            left[one] |= around
-            left[one] -= {one, chosen}
-        for one in around:
-            weights[one] = logs[one] + sum(logs[n] for n in left[one])
-    return [tuple(sorted(clique)) for clique in found]
+        for one in _members(neighbours):
+            before = around[one]
+            around[one] = (before | neighbours) & ~(1 << one) & ~(1 << chosen)
+            weights[one] += _sum_of(logs, around[one] & ~before) - logs[chosen]
+    return [tuple(_members(clique)) for clique in found]
 
 
-def _fill(graph: dict[int, set[int]], node: int) -> int:
-    around = graph[node]
-    return sum(len(around - graph[one]) - 1 for one in around)
+def _members(columns: int) -> Iterator[int]:
+    while columns:
+        lowest = columns & -columns
+        yield lowest.bit_length() - 1
+        columns ^= lowest
+
+
+def _sum_of(logs: Sequence[float], columns: int) -> float:
+    return sum(logs[one] for one in _members(columns))
+
+
+def _fill(around: Sequence[int], node: int) -> int:
+    """Count the edges that eliminating a column would add, twice."""
+    own = around[node]
+    return sum((own & ~around[one] & ~(1 << one)).bit_count() for one in _members(own))
 
 
 def _spanning_tree(cliques: Sequence[Clique]) -> tuple[list[int], list[int]]:
