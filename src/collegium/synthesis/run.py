@@ -36,7 +36,7 @@ from collegium.synthesis.model import TableModel
 from collegium.synthesis.rules import Rule, rules_of
 from collegium.synthesis.selection import chosen_pairs
 from collegium.synthesis.settings import SynthesisSettings
-from collegium.synthesis.stages import FIRST, PAIRS, SCORES, Stage, Stages
+from collegium.synthesis.stages import FIRST, PAIRS, SCORES, WEAK, Stage, Stages
 from collegium.weighted_sums.tables import Table
 from collegium.weighted_sums.weighing import Weighing
 from collegium.weighted_sums.weights import staircase
@@ -255,6 +255,42 @@ class Synthesis:
             self.cells,
         )
 
+    def notes(self, drawn: Drawn | None = None) -> tuple[str, ...]:
+        """Say what the table is not good for: as planned, and, with what was drawn, as it came out."""
+        told = []
+        alone = (
+            "how columns go together" if self.target is None else "how other columns go together"
+        )
+        name = "" if self.target is None else self.cells.names[self.target]
+        follows = (
+            "columns are independent in it"
+            if self.target is None
+            else f"among rows with one {name}, columns are independent in it"
+        )
+        if not self.stages.has(PAIRS):
+            if self.candidates:
+                told.append(f"Nothing is measured of {alone}: {follows}.")
+        elif drawn is None and self.stages.signal < WEAK:
+            told.append(
+                f"So few people with such budgets tell little of {alone}: it may be that no pair is worth "
+                f"its noise, and {follows}."
+            )
+        if drawn is None:
+            return tuple(told)
+        lost = [one.name for number, one in enumerate(self.stages.drawn, 1) if number not in drawn]
+        if lost:
+            told.append(
+                f"Paid for, and lost in a crash: {listed(lost)}. The table was made without, and is the "
+                "worse for it."
+            )
+        found = self._of_stage(PAIRS, drawn)
+        if found is not None and not self.structure:
+            names = list(self.cells.names)
+            pairs = {tuple(names.index(one) for one in columns) for columns in found["columns"]}
+            if pairs <= set(self.first):
+                told.append(f"No other pair was worth its noise: {follows}.")
+        return tuple(told)
+
     # ------------------------------------------------------------------- what draws tell
 
     def _most_weight(self, weights: Floats) -> float:
@@ -400,17 +436,27 @@ class Synthesis:
         return found
 
     def _refuse_contradictions(self) -> None:
-        """Refuse rules that hold for no row together: what cells are possible is public."""
+        """Refuse rules that hold for no row together, or leave a column no value: all of it is public."""
         if not self.rules:
             return
         zeros = self._zeros([])
         factors = list(zeros)
         beliefs = Beliefs(JunctionTree.of(self.cells.sizes, factors), factors)
-        _, log_z = beliefs.tables([np.where(one, -np.inf, 0.0) for one in zeros.values()])
+        tables, log_z = beliefs.tables([np.where(one, -np.inf, 0.0) for one in zeros.values()])
+        said = listed([str(one) for one in self.rules])
         if not np.isfinite(log_z):
-            raise InputError(
-                f"no row can satisfy {listed([str(one) for one in self.rules])} together: change one of them"
-            )
+            raise InputError(f"no row can satisfy {said} together: change one of them")
+        # A row with a missing value satisfies a rule, so that those which contradict each other leave that.
+        told = {name for rule in self.rules for name in rule.names_missing}
+        for column in sorted({one for columns in zeros for one in columns}):
+            one = self.cells.columns[column]
+            if (
+                one.name not in told
+                and not beliefs.marginal(tables, (column,))[: one.n_values].any()
+            ):
+                raise InputError(
+                    f"with {said}, {shown(one.name)} is missing in every row: change one of them"
+                )
 
 
 def _pair(a: int, b: int) -> Clique:

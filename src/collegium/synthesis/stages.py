@@ -37,8 +37,8 @@ from collegium.weighted_sums.weights import weights_of
 Floats = NDArray[np.float64]
 FIRST, SCORES, PAIRS = "first", "scores", "pairs"
 
-_ALONE = 1_000.0
-"""Σ n·μ below which nothing but the target is measured."""
+WEAK = 1_000.0
+"""Σ n·μ below which pairs are hardly worth their noise: where there is a target, nothing else is measured."""
 _FEW, _MANY = 1_200.0, 4_000.0
 """Between these shares go from those of few people to those of many."""
 _SHARES = {  # of μ², with few people and with many: first, scores; the rest is for pairs
@@ -141,7 +141,7 @@ def chosen_goal(goal: str, signal: float, has_target: bool) -> str:
         return goal
     if not has_target:
         return "fidelity"
-    return "target" if signal < _ALONE else "both"
+    return "target" if signal < WEAK else "both"
 
 
 def _shares(goal: str, signal: float, n_candidates: int, is_structured: bool) -> dict[str, float]:

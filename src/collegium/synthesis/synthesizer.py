@@ -93,6 +93,8 @@ class Synthesizer:
         Of each group: its share of the people, and of the weight with which they were heard.
     bias_ : DataFrame or None
         With ``calibrated``: how far each group's distribution of each column is from that of all.
+    notes_ : tuple of str
+        What the table is not good for, in sentences.
     n_rows_ : int
         People, which is public: what ``sample()`` draws.
 
@@ -285,6 +287,7 @@ class Synthesizer:
         self.marginals_ = marginals_table(model)
         self.heard_ = run.heard()
         self.bias_ = run.bias(drawn)
+        self.notes_ = run.notes(drawn)
 
     def _table(
         self,

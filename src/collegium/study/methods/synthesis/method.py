@@ -233,6 +233,7 @@ class SynthesisPlan(EventPlan):
             rows=self.n_rows,
             marginals=len(self.made.model.marginals),
             file=self.file,
+            notes=self.run.notes(drawn),
         )
 
     @property

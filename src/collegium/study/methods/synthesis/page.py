@@ -78,7 +78,7 @@ def synthesis_page(
         privacy=privacy,
         chosen=as_chosen(planned.rows.budgets),
         verdict=_verdict(planned, quality, lost),
-        stopped="All noisy counts were made." + (_lost(lost) if lost else ""),
+        stopped="All noisy counts were made." if not lost else "Noisy counts were lost in a crash.",
         use=_use(),
         results=_results(planned, drawn, quality),
         result_limits=_LIMITS,
@@ -103,13 +103,7 @@ def _verdict(planned: SynthesisPlan, quality: SyntheticQuality | None, lost: int
         tone = quality.tone if planned.noise_is_private else quality.tone.replace("good", "plain")
         return Banner(tone, quality.verdict, quality.reason)
     text = "Without test records (data.test) nobody knows what it is worth."
-    return Banner(
-        "caution" if lost else "plain", "The table is made", text + (_lost(lost) if lost else "")
-    )
-
-
-def _lost(lost: int) -> str:
-    return f" {count(lost)} of the draws {'was' if lost == 1 else 'were'} paid for and lost in a crash."
+    return Banner("caution" if lost else "plain", "The table is made", text)
 
 
 def _use() -> list[Block]:
@@ -129,7 +123,8 @@ def _results(planned: SynthesisPlan, drawn: Drawn, quality: SyntheticQuality | N
     told: list[Block] = []
     if quality is not None:
         told.append(Headlines(synthetic_headlines(quality)))
-    return [*told, heard_table(planned), *_bias(planned, drawn)]
+    noted = [Paragraph(line, "note") for line in planned.run.notes(drawn)]
+    return [*told, *noted, heard_table(planned), *_bias(planned, drawn)]
 
 
 def _bias(planned: SynthesisPlan, drawn: Drawn) -> Sequence[Block]:

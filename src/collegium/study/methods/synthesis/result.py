@@ -16,18 +16,21 @@ class SynthesisResult(PublishedResult):
 
     ``quality``: by test records; None where there are none.
     ``rows``, ``marginals``: how many there are. ``file``: with the rows.
+    ``notes``: what the table is not good for.
     """
 
     quality: SyntheticQuality | None
     rows: int
     marginals: int
     file: str
+    notes: tuple[str, ...]
 
     def numbers(self) -> dict[str, Any]:
         """Say how many rows there are, and what they are worth."""
         return {
             **super().numbers(),
             "quality": None if self.quality is None else self.quality.to_dict(),
+            "notes": list(self.notes),
         }
 
     def blocks(self) -> list[Block | Banner]:
@@ -37,10 +40,11 @@ class SynthesisResult(PublishedResult):
             "noisy "
             f"marginals; more: collegium sample {self.folder.release} --rows NUMBER --out FILE"
         )
+        noted = [Paragraph(line, "note") for line in self.notes]
         if self.quality is None:
-            return [told, *super().blocks()]
+            return [told, *noted, *super().blocks()]
         verdict = Banner(self.quality.tone, self.quality.verdict, self.quality.reason)
-        return [verdict, told, *super().blocks()]
+        return [verdict, told, *noted, *super().blocks()]
 
     def in_short(self) -> str:
         """Say what it is worth, or that nobody knows."""

@@ -32,6 +32,7 @@ def plan_numbers(planned: SynthesisPlan) -> dict[str, Any]:
         "goal": run.stages.goal,
         "signal": run.stages.signal,
         "rows": planned.n_rows,
+        "notes": list(run.notes()),
         "draws": [
             {
                 "what": one.name,
@@ -70,6 +71,7 @@ def plan_blocks(planned: SynthesisPlan) -> list[Block | Banner]:
     return [
         heard_table(planned),
         Paragraph(f"Made for {goal_in_words(run.stages.goal, target)}."),
+        *(Paragraph(line, "note") for line in run.notes()),
         Paragraph(_draws_in_words(planned)),
         Paragraph(_error_in_words(planned)),
         _expected(planned),
