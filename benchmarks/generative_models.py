@@ -77,7 +77,7 @@ def adult(data_dir: Path, quick: bool) -> Iterator[str]:
     budgets = cg.Policy({"all": 1.0}).assign(["all"] * len(train))
     for seed in range(1 if quick else 3):
         started = time.perf_counter()
-        model = DPGAN(its.schema, random_state=seed, noise_seed=seed).fit(
+        model = DPGAN(its.schema, rate=0.01, random_state=seed, noise_seed=seed).fit(
             its.train, budgets=budgets
         )
         seconds = time.perf_counter() - started

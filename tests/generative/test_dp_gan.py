@@ -333,9 +333,16 @@ def test_images_have_their_class_and_bounds(network):
         hidden=32, discriminator_rate=0.005, generator_rate=0.002, batch_size=64, random_state=0,
     ).fit(X, np.where(y == 1, "light", "dark"), budgets=its)  # fmt: skip
     made, classes = fitted.sample(500, random_state=0)
-    assert made.shape == (500, 1, 8, 8) and made.min() >= 0 and made.max() <= 16
+    assert made.shape == (500, 8, 8) and made.min() >= 0 and made.max() <= 16
     assert set(classes) == {"dark", "light"}
     assert made[classes == "light"].mean() > made[classes == "dark"].mean() + 2
+
+
+def test_by_default_about_300_people_are_in_a_step():
+    its = cg.Policy({"all": 1.0}).assign(["all"] * 600)
+    assert model(rate=None, steps=1).fit(table(600), budgets=its).plan_.groups["all"].rate == 0.5
+    few = model(rate=None, steps=1).fit(table(), budgets=budgets())
+    assert few.plan_.kind == "full-batch"
 
 
 def test_samples_repeat_by_their_seed_alone():

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _NETWORKS = ("mlp", "convolutional")
 _TOGETHER = 4096
 _MOST_SAMPLED = 10**8
+_PEOPLE = 300  # in a step, on average
 
 
 class DPGAN:
@@ -62,8 +63,9 @@ class DPGAN:
         Numbers that a record is made of.
     steps : int, default=1500
         Private steps of the discriminator, fixed beforehand.
-    rate : float, default=0.01
-        Mean probability with which a person takes part in a step; 1 for everybody in every step.
+    rate : float, optional
+        Mean probability with which a person takes part in a step; 1 for everybody in every step. Default:
+        such that 300 people are in a step on average, or all of fewer.
     discriminator_steps : int, default=1
         Private steps before the generator learns again.
     generator_steps : int, default=1
@@ -127,7 +129,7 @@ class DPGAN:
         hidden: int = 64,
         noise_size: int = 32,
         steps: int = 1500,
-        rate: float = 0.01,
+        rate: float | None = None,
         discriminator_steps: int = 1,
         generator_steps: int = 1,
         batch_size: int = 256,
@@ -213,7 +215,8 @@ class DPGAN:
             take_given(as_pandas(X), rows), None if y is None else np.asarray(y)[rows]
         )
         sizes = {name: size for name, size in granted.public_sizes().items() if size}
-        kind: dict[str, Any] = {} if self.rate == 1 else {"kind": "sample", "rate": self.rate}
+        rate = min(1.0, _PEOPLE / sum(sizes.values())) if self.rate is None else self.rate
+        kind: dict[str, Any] = {} if rate == 1 else {"kind": "sample", "rate": rate}
         self.plan_ = plan_dpsgd(
             {name: granted.groups[name] for name in sizes}, sizes, steps=self.steps, **kind
         )
@@ -299,7 +302,8 @@ class DPGAN:
             check_whole(name, getattr(self, name))
         for name in ("discriminator_rate", "generator_rate", "max_grad_norm"):
             check_positive(name, getattr(self, name))
-        check_number("rate", self.rate, above=0, most=1)
+        if self.rate is not None:
+            check_number("rate", self.rate, above=0, most=1)
         if self.random_state is not None:
             check_whole("random_state", self.random_state, least=0)
         low, high = self.bounds
@@ -310,7 +314,7 @@ class DPGAN:
             )
 
 
-def _image_shape(given: Any) -> tuple[int, int, int]:
+def _image_shape(given: Any) -> tuple[int, ...]:
     sizes = tuple(given) if isinstance(given, tuple | list) else ()
     if len(sizes) not in (2, 3):
         raise InputError(
@@ -319,5 +323,4 @@ def _image_shape(given: Any) -> tuple[int, int, int]:
         )
     for size in sizes:
         check_whole("each side of an image", size)
-    channels, height, width = (1, *sizes)[-3:]
-    return int(channels), int(height), int(width)
+    return tuple(int(size) for size in sizes)

@@ -59,7 +59,7 @@ class ImageFakes:
 
     def __init__(
         self,
-        shape: tuple[int, int, int],
+        shape: tuple[int, ...],
         classes: Sequence[Any] | None,
         bounds: tuple[float, float],
         *,
@@ -68,14 +68,15 @@ class ImageFakes:
         hidden: int,
         seed: int,
     ) -> None:
-        self.shape, self._bounds, self._network = shape, bounds, network
+        self._declared, self._bounds, self._network = shape, bounds, network
+        self.shape = (1, *shape)[-3:]
         self.classes = None if classes is None else _class_list(classes)
         self._n_classes = 0 if self.classes is None else len(self.classes)
         self._seed, self._noise_size = seed, noise_size
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.generator: nn.Module = ImageGenerator(
-                shape, self._n_classes, noise_size=noise_size, hidden=hidden, network=network
+                self.shape, self._n_classes, noise_size=noise_size, hidden=hidden, network=network
             )
 
     def new_discriminator(self, hidden: int) -> nn.Module:
@@ -136,8 +137,9 @@ class ImageFakes:
         return [low + (high - low) * images.numpy(), codes]
 
     def written(self, parts: list[NDArray[Any]], _: np.random.Generator) -> Any:
-        """Give images, with their classes where they have any."""
-        return parts[0] if self.classes is None else (parts[0], self.classes[parts[1]])
+        """Give images in the shape that was declared, with their classes where they have any."""
+        images = parts[0].reshape(len(parts[0]), *self._declared)
+        return images if self.classes is None else (images, self.classes[parts[1]])
 
 
 def _coins(rng: np.random.Generator) -> torch.Generator:
