@@ -29,7 +29,8 @@ Call = Callable[[Codes, Sequence[int], Settings], Callable[[], Codes]]
 
 
 def _names(sizes: Sequence[int]) -> list[str]:
-    return [f"c{place}" for place in range(len(sizes))]
+    """Names whose alphabetical order is that of the columns."""
+    return [f"c{place:03}" for place in range(len(sizes))]
 
 
 def dpsynth(codes: Codes, sizes: Sequence[int], given: Settings) -> Callable[[], Codes]:
