@@ -1,4 +1,4 @@
-"""Rare cells put together: sums stay, nothing is lost, numbers keep their order, and values are drawn within."""
+"""Rare cells put together: sums stay, nothing is lost, numbers keep their order, values lie within."""
 
 import numpy as np
 import pytest

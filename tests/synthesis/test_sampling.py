@@ -1,4 +1,4 @@
-"""Systematic sampling: counts are expectations rounded up or down, on average exactly so, and never impossible."""
+"""Systematic sampling: counts are expectations rounded up or down, unbiased, and never impossible."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_sampling_is_unbiased_over_seeds():
     assert variance == pytest.approx(remainder * (1 - remainder), abs=0.03)
     possible = remainder > 1e-9
     z = (mean - expected)[possible] / np.sqrt((remainder * (1 - remainder))[possible] / runs)
-    # Cells of a row add up to a constant, which leaves fewer degrees of freedom: the bound is on the safe side.
+    # Cells of a row add up to a constant, so that there are fewer degrees of freedom: the safe side.
     assert float(z @ z) < chi2.ppf(1 - 1e-4, possible.sum())
     assert (mean == expected)[weights == 0].all()
 

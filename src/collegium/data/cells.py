@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -122,20 +123,38 @@ class CellsOfColumn:
             edges = np.asarray(self.column.edges)
         else:
             edges = self.edges
-        inside = codes < self.n_values
+        inside, column = codes < self.n_values, self.column
         place = np.where(inside, codes, 0)
-        low, high, grid = edges[place], edges[place + 1], self.column.grid
-        if grid:
-            last = place == self.n_values - 1
-            # How many steps of the grid lie in [low, high), or in [low, high] where it is the last one.
-            steps = np.where(last, np.floor((high - low) / grid * (1 + 1e-12)) + 1, 0.0)
-            steps = np.where(last, steps, np.ceil((high - low) / grid * (1 - 1e-12)))
-            drawn = low + np.floor(uniform * np.maximum(steps, 1)) * grid
+        # Declared bins may reach beyond the bounds, where there are no values.
+        low, high = (
+            np.maximum(edges[place], column.lower),
+            np.minimum(edges[place + 1], column.upper),
+        )
+        if column.grid:
+            holds_high = (place == self.n_values - 1) | (edges[place + 1] > column.upper)
+            first, end = self._steps_to(low), self._steps_to(high)
+            end = np.where(holds_high, np.floor(self._steps(high) + self._slack(high)) + 1, end)
+            drawn = self.on_grid(first + np.floor(uniform * np.maximum(end - first, 1)))
         else:
             drawn = low + uniform * (high - low)
-            drawn = np.where(high - low <= self.column.width * 1.1e-9, low, drawn)
-        drawn = np.clip(drawn, self.column.lower, self.column.upper)
+            drawn = np.where(high - low <= column.width * 1.1e-9, low, drawn)
+        drawn = np.clip(drawn, column.lower, column.upper)
         return np.where(inside, drawn, np.nan)
+
+    def on_grid(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values so many steps of the column's grid above its lower bound, as they are written: 0.3."""
+        return np.round(self.column.lower + steps * self.column.grid, _decimals(self.column))
+
+    def _steps(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((values - self.column.lower) / self.column.grid)
+
+    def _slack(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far rounding may have moved a number of steps."""
+        return np.minimum(1e-9 + 2.0**-50 * np.abs(self._steps(values)), 0.25)
+
+    def _steps_to(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Steps to the first value of the grid that is not below these."""
+        return np.ceil(self._steps(values) - self._slack(values))
 
     def series(self, values: NDArray[Any]) -> pd.Series:
         """Write an array as a column of a table: as the schema reads it, without ``written``."""
@@ -153,10 +172,10 @@ class CellsOfColumn:
             )
         absent = np.isnan(values)
         if not column.is_whole:
-            digits = (
-                12 if not column.grid else max(0, -math.floor(math.log10(column.grid) + 1e-9)) + 1
-            )
-            return pd.Series(np.round(values, digits), name=self.name)
+            rounded = np.round(values, _decimals(column))
+            # What rounding would move to another cell stays as it is.
+            same = self.codes(rounded) == self.codes(values)
+            return pd.Series(np.where(same, rounded, values), name=self.name)
         whole = np.rint(np.where(absent, 0, values)).astype(np.int64)
         if column.kind == "date":
             known, place = np.unique(whole, return_inverse=True)
@@ -311,6 +330,16 @@ def _cells_of(name: str, column: Column, public: NDArray[Any] | None) -> CellsOf
     return CellsOfColumn(name, column, edges)
 
 
+def _decimals(column: Column) -> int:
+    """Decimals with which its numbers are written: those of its grid, or as many as say anything."""
+    if not column.grid:
+        return max(0, 12 - math.floor(math.log10(column.width)))
+    exponents = (
+        Decimal(repr(one)).normalize().as_tuple().exponent for one in (column.grid, column.lower)
+    )
+    return min(max(-int(one) for one in exponents), 12) if not column.is_whole else 0
+
+
 def _declared_edges(column: Column) -> NDArray[np.float64]:
     """Place edges by what the schema says alone: evenly, or in growing steps where numbers are skewed."""
     low, high = column.lower, column.upper
@@ -347,7 +376,8 @@ def _on_grid(
     low, high = column.lower, column.upper
     grid = column.grid or column.width * 1e-9
     if column.grid:
-        edges = low + np.rint((edges - low) / column.grid) * column.grid
+        steps = np.rint((edges - low) / column.grid)
+        edges = np.round(low + steps * column.grid, _decimals(column))
     around = [edge for atom in atoms for edge in (atom, atom + grid) if low <= edge <= high]
     inner = np.concatenate([edges, around])
     inner = np.unique(inner[(inner > low) & (inner < high)])

@@ -75,6 +75,8 @@ class Beliefs:
                 own.append(np.ones(shape))
                 continue
             top = float(log.max())
+            if top == -math.inf:
+                return [np.zeros(one) for one in self._shapes], -math.inf
             log_z += top
             log -= top
             own.append(np.exp(log, out=log))

@@ -94,6 +94,11 @@ class Rule:
     def _about(self) -> tuple[str, ...]:
         return tuple(self.cells.columns[one].name for one in self.columns)
 
+    @property
+    def tells_missing(self) -> bool:
+        """Whether it says itself what may be missing."""
+        return any(True for _ in _asked_missing(self.where))
+
     def holds(self, arrays: Arrays) -> NDArray[np.bool_]:
         """Tell for each row whether it holds; ``arrays``: as :meth:`Schema.arrays` has them."""
         return _holds(self.where, self.cells.schema, arrays, self._about, self.missing_holds)
@@ -182,7 +187,12 @@ def _rule(where: Where, cells: Cells, *, missing_holds: bool) -> Rule:
 
 def _weights(where: Where, columns: Clique, cells: Cells, missing_holds: bool) -> Floats:
     its = [cells.columns[one] for one in columns]
-    literals = {name: list(_literals(where, name)) for name in (one.name for one in its)}
+    literals = {one.name: list(_literals(where, one.name)) for one in its}
+    if isinstance(
+        where, CompareColumns
+    ):  # two numbers may be equal where the ends of their cells lie
+        ends = [edge for one in its for edge in _edges_of(one)]
+        literals = {one.name: ends for one in its}
     budget = _POINTS.get(len(columns), 4)
     points = [_points_of(one, literals[one.name], budget) for one in its]
     if math.prod(len(values) for values, _, _ in points) > _MOST_POINTS:
@@ -215,8 +225,7 @@ def _points_of(
         codes = np.arange(one.size)
         return np.where(codes < one.n_values, codes, -1), codes, np.ones(one.size)
     found: list[tuple[float, int, float]] = []
-    grid = one.column.grid or one.column.width * 1e-9
-    near = [v + step for v in literals for step in (-grid, 0.0, grid)]
+    near = _near(one, literals)
     for cell in range(one.n_values):
         code = np.full(budget, cell)
         even = np.unique(one.values(code, (np.arange(budget) + 0.5) / budget))
@@ -228,6 +237,20 @@ def _points_of(
         found.append((math.nan, one.n_values, 1.0))
     values, of_cell, weight = zip(*found, strict=True)
     return np.array(values), np.array(of_cell, dtype=np.int64), np.array(weight)
+
+
+def _near(one: CellsOfColumn, literals: Sequence[float]) -> list[float]:
+    """Values of a column at numbers, and on both sides of them."""
+    column, at = one.column, np.asarray(literals, dtype=np.float64)
+    if not column.grid:
+        tiny = column.width * 1e-9
+        return list(np.concatenate([at - tiny, at, at + tiny]))
+    steps = np.rint((at - column.lower) / column.grid)
+    return list(one.on_grid(np.concatenate([steps - 1, steps, steps + 1])))
+
+
+def _edges_of(one: CellsOfColumn) -> Sequence[float]:
+    return one.column.edges if one.edges is None else list(one.edges)
 
 
 def _literals(where: Where, name: str) -> Iterator[float]:

@@ -46,6 +46,8 @@ Drawn = Mapping[int, Mapping[str, Any]]
 """What was drawn, by number from 1 on; what a crash took is missing."""
 MOST_ENTRIES = 20_000_000
 """Numbers that are counted at once: cells of all candidate pairs."""
+_TRIED = 100
+"""Rows that are drawn beforehand, to see whether any can be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -436,27 +438,39 @@ class Synthesis:
         return found
 
     def _refuse_contradictions(self) -> None:
-        """Refuse rules that hold for no row together, or leave a column no value: all of it is public."""
-        if not self.rules:
-            return
-        zeros = self._zeros([])
-        factors = list(zeros)
-        beliefs = Beliefs(JunctionTree.of(self.cells.sizes, factors), factors)
-        tables, log_z = beliefs.tables([np.where(one, -np.inf, 0.0) for one in zeros.values()])
+        """Refuse rules that no row satisfies together, or only with a value missing: all of it is public."""
         said = listed([str(one) for one in self.rules])
-        if not np.isfinite(log_z):
+        if self.rules and not self._can_be_drawn(()):
             raise InputError(f"no row can satisfy {said} together: change one of them")
         # A row with a missing value satisfies a rule, so that those which contradict each other leave that.
-        told = {name for rule in self.rules for name in rule.names_missing}
-        for column in sorted({one for columns in zeros for one in columns}):
+        for rule in self.rules:
+            if not rule.tells_missing and not self._can_be_drawn(rule.columns):
+                names = listed([shown(self.cells.names[one]) for one in rule.columns])
+                raise InputError(f"{said} leave no value for {names}: change one of them")
+
+    def _can_be_drawn(self, present: Clique) -> bool:
+        """Try to draw rows that satisfy all rules, without a missing value in some columns.
+
+        It is not enough that cells are possible: of one cell, some values may satisfy one rule, and others
+        another.
+        """
+        none = tuple(Coarsening.none(size) for size in self.cells.sizes)
+        impossible = self._zeros(none)
+        for column in present:
             one = self.cells.columns[column]
-            if (
-                one.name not in told
-                and not beliefs.marginal(tables, (column,))[: one.n_values].any()
-            ):
-                raise InputError(
-                    f"with {said}, {shown(one.name)} is missing in every row: change one of them"
-                )
+            missing = np.arange(one.size) >= one.n_values
+            impossible[column,] = impossible.get((column,), np.zeros_like(missing)) | missing
+        thetas = tuple(np.where(one, -np.inf, 0.0) for one in impossible.values())
+        factors = tuple(impossible)
+        tree = JunctionTree.of(self.cells.sizes, factors)
+        if not np.isfinite(Beliefs(tree, factors).tables(thetas)[1]):
+            return False
+        model = TableModel(self.cells, none, factors, thetas, (), self.rules)
+        try:
+            model.arrays(_TRIED, np.random.default_rng(0))
+        except InputError:
+            return False
+        return True
 
 
 def _pair(a: int, b: int) -> Clique:
