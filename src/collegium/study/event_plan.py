@@ -73,6 +73,11 @@ class EventPlan(Plan[EventSpending, Drawn]):
         """Whether it comes from the operating system."""
         return not self.config.noise_is_seeded
 
+    @property
+    def chosen(self) -> Mapping[str, Budget]:
+        """Budgets as people chose them, by level, where these are known."""
+        return as_chosen(self.study.records.people)
+
     def own_terms(self) -> dict[str, Any]:
         """Fields of its terms that no other method has."""
         return {}
@@ -150,7 +155,7 @@ class EventPlan(Plan[EventSpending, Drawn]):
             self.form.drawn,
         )
         write_privacy(folder, privacy, self.config.published(), **about)
-        chosen = as_chosen(self.study.records.people)
+        chosen = self.chosen
         settings = shown_settings(self.config)
         page = self.page(privacy, drawn)
         write_pages(folder, replace(page, chosen=chosen, settings=settings, versions=versions()))

@@ -13,7 +13,7 @@ from collegium.accounting.events import Event
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.promises import Promise
 from collegium.accounting.statement import PrivacyStatement
-from collegium.budgets import Budgets
+from collegium.budgets import Budget, Budgets
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.evaluation.synthetic import evaluate_synthetic
 from collegium.evaluation.synthetic_quality import SyntheticQuality
@@ -30,15 +30,20 @@ from collegium.study.kept_draws import Drawn
 from collegium.study.manifest_check import KEPT_ALLOWANCE
 from collegium.study.methods.protocol import Method, Study
 from collegium.study.methods.synthesis.data import SynthesisData, read_tables
-from collegium.study.methods.synthesis.page import synthesis_page
+from collegium.study.methods.synthesis.page import SynthesisReport, synthesis_page
 from collegium.study.methods.synthesis.release import MODEL
 from collegium.study.methods.synthesis.result import SynthesisResult
 from collegium.study.methods.synthesis.settings import SynthesisSection
-from collegium.study.methods.synthesis.shown import plan_blocks, plan_in_short, plan_numbers
+from collegium.study.methods.synthesis.shown import (
+    PlannedTable,
+    plan_blocks,
+    plan_in_short,
+    plan_numbers,
+)
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import place_of
 from collegium.study.query_table import Rows
-from collegium.study.result import PublishedResult
+from collegium.study.result import PublishedResult, as_chosen
 from collegium.study.terms import TERMS, read_terms
 from collegium.study.withdrawals import budgets_as_begun
 from collegium.synthesis.ledgered import SynthesisSpending, require_gaussian
@@ -155,6 +160,11 @@ class SynthesisPlan(EventPlan):
             promise=self.promise,
         )
 
+    @property
+    def chosen(self) -> Mapping[str, Budget]:
+        """As the private table has them; of files, levels are known by the policy."""
+        return as_chosen(self.data.rows.budgets)
+
     def events(self) -> Sequence[Sequence[Event]]:
         """One event for each draw."""
         return [[one] for one in self.run.events]
@@ -200,17 +210,26 @@ class SynthesisPlan(EventPlan):
                 kept.keep(found.to_json())
         return found
 
+    @property
+    def _planned(self) -> PlannedTable:
+        return PlannedTable(self.run, self.config.data.target, self.n_rows, None)
+
+    @property
+    def shown(self) -> PlannedTable:
+        """What is shown of it, with what to expect."""
+        return replace(self._planned, prediction=self.prediction)
+
     def numbers(self) -> dict[str, Any]:
         """Shares, weights, and what to expect."""
-        return plan_numbers(self)
+        return plan_numbers(self.shown)
 
     def blocks(self) -> list[Block | Banner]:
         """The same, for people."""
-        return plan_blocks(self)
+        return plan_blocks(self.shown)
 
     def in_short(self) -> str:
         """What is measured."""
-        return plan_in_short(self)
+        return plan_in_short(self._planned)
 
     # ------------------------------------------------------------------- what is published
 
@@ -265,7 +284,17 @@ class SynthesisPlan(EventPlan):
 
     def page(self, privacy: PrivacyStatement, drawn: Drawn) -> Page:
         """Say all that there is to say of it."""
-        return synthesis_page(self, privacy, drawn, self.made.model, self.made.quality, self.file)
+        return synthesis_page(
+            SynthesisReport(
+                title=self.config.title(),
+                privacy=privacy,
+                planned=self._planned,
+                drawn=drawn,
+                model=self.made.model,
+                quality=self.made.quality,
+                file=self.file,
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False)

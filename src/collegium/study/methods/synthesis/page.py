@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.evaluation.synthetic_quality import SyntheticQuality
@@ -25,14 +26,9 @@ from collegium.report.sections import (
 )
 from collegium.report.synthetic_quality import synthetic_headlines, synthetic_sections
 from collegium.report.words import not_covered
-from collegium.study.methods.synthesis.shown import goal_in_words, heard_table
-from collegium.study.result import as_chosen, shown_settings
+from collegium.study.methods.synthesis.shown import PlannedTable, goal_in_words, heard_table
+from collegium.synthesis.model import TableModel
 from collegium.synthesis.tables_of_marginals import marginals_table
-
-if TYPE_CHECKING:
-    from collegium.study.kept_draws import Drawn
-    from collegium.study.methods.synthesis.method import SynthesisPlan
-    from collegium.synthesis.model import TableModel
 
 _MOST_CELLS = 12
 _NOT_COVERED = not_covered(
@@ -55,55 +51,73 @@ _REFERENCES = (
 )
 
 
-def synthesis_page(
-    planned: SynthesisPlan,
-    privacy: PrivacyStatement,
-    drawn: Drawn,
-    model: TableModel,
-    quality: SyntheticQuality | None,
-    file: str,
-) -> Page:
+@dataclass(frozen=True, kw_only=True)
+class SynthesisReport:
+    """All that a report about a synthetic table shows: private rows matter through noise alone.
+
+    ``planned``: as it was planned. ``drawn``: what was drawn. ``model``: that was fitted to it.
+    ``quality``: by test records; None where there are none. ``file``: with the rows.
+    """
+
+    title: str
+    privacy: PrivacyStatement
+    planned: PlannedTable
+    drawn: Mapping[int, Mapping[str, Any]]
+    model: TableModel
+    quality: SyntheticQuality | None
+    file: str
+
+    @property
+    def lost(self) -> int:
+        """How many draws a crash took."""
+        return len(self.planned.run.stages.drawn) - len(self.drawn)
+
+
+def synthesis_page(data: SynthesisReport) -> Page:
     """Say all that there is to say of a synthetic table, of what may be published."""
-    lost = len(planned.draws) - len(drawn)
+    planned = data.planned
     return Page(
-        title=planned.config.title(),
+        title=data.title,
         subject="a synthetic table with individual privacy budgets",
         what=(
             f"This folder holds {count(planned.n_rows)} synthetic rows, in ",
-            Code(file),
+            Code(data.file),
             ", and the distribution that they were drawn from, in ",
             Code("model.json"),
             ". The private table is not in it.",
         ),
-        privacy=privacy,
-        chosen=as_chosen(planned.rows.budgets),
-        verdict=_verdict(planned, quality, lost),
-        stopped="All noisy counts were made." if not lost else "Noisy counts were lost in a crash.",
+        privacy=data.privacy,
+        verdict=_verdict(data),
+        stopped="Noisy counts were lost in a crash."
+        if data.lost
+        else "All noisy counts were made.",
         use=_use(),
-        results=_results(planned, drawn, quality),
+        results=_results(data),
         result_limits=_LIMITS,
-        sections=[*_quality(quality), _measured(model), _mechanism(planned, drawn)],
+        sections=[*_quality(data.quality), _measured(data.model), _mechanism(data)],
         leaves="In the release: the rows, the distribution, its schema, the privacy statement, the card "
         "and the page. The private table is not in it.",
         not_covered=_NOT_COVERED,
-        checks=_checks(file),
+        checks=_checks(data.file),
         run=[
             ("Synthetic rows", count(planned.n_rows)),
-            ("Noisy marginals", count(len(model.marginals))),
-            ("Draws that a crash took", count(lost)),
-            ("Made for", goal_in_words(planned.run.stages.goal, planned.config.data.target)),
+            ("Noisy marginals", count(len(data.model.marginals))),
+            ("Draws that a crash took", count(data.lost)),
+            ("Made for", goal_in_words(planned.run.stages.goal, planned.target)),
         ],
-        settings=shown_settings(planned.config),
         references=_REFERENCES,
     )
 
 
-def _verdict(planned: SynthesisPlan, quality: SyntheticQuality | None, lost: int) -> Banner:
+def _verdict(data: SynthesisReport) -> Banner:
+    quality = data.quality
     if quality is not None:
-        tone = quality.tone if planned.noise_is_private else quality.tone.replace("good", "plain")
+        tone = quality.tone
+        if not data.privacy.noise_is_private:
+            tone = tone.replace("good", "plain")
         return Banner(tone, quality.verdict, quality.reason)
     text = "Without test records (data.test) nobody knows what it is worth."
-    return Banner("caution" if lost else "plain", "The table is made", text)
+    return Banner("caution" if data.lost else "plain", "The table is made", text)
 
 
 def _use() -> list[Block]:
@@ -119,16 +133,16 @@ def _use() -> list[Block]:
     ]
 
 
-def _results(planned: SynthesisPlan, drawn: Drawn, quality: SyntheticQuality | None) -> list[Block]:
+def _results(data: SynthesisReport) -> list[Block]:
     told: list[Block] = []
-    if quality is not None:
-        told.append(Headlines(synthetic_headlines(quality)))
-    noted = [Paragraph(line, "note") for line in planned.run.notes(drawn)]
-    return [*told, *noted, heard_table(planned), *_bias(planned, drawn)]
+    if data.quality is not None:
+        told.append(Headlines(synthetic_headlines(data.quality)))
+    noted = [Paragraph(line, "note") for line in data.planned.run.notes(data.drawn)]
+    return [*told, *noted, heard_table(data.planned), *_bias(data)]
 
 
-def _bias(planned: SynthesisPlan, drawn: Drawn) -> Sequence[Block]:
-    found = planned.run.bias(drawn)
+def _bias(data: SynthesisReport) -> Sequence[Block]:
+    found = data.planned.run.bias(data.drawn)
     if found is None:
         return ()
     rows = [
@@ -159,7 +173,12 @@ def _bias(planned: SynthesisPlan, drawn: Drawn) -> Sequence[Block]:
 
 
 def _quality(quality: SyntheticQuality | None) -> list[Section]:
-    return [] if quality is None else synthetic_sections(quality)
+    """What helps to judge it; the headlines stand among the results."""
+    if quality is None:
+        return []
+    first, *others = synthetic_sections(quality)
+    blocks = [one for one in first.blocks if not isinstance(one, Headlines)]
+    return [replace(first, blocks=blocks), *others]
 
 
 def _measured(model: TableModel) -> Section:
@@ -187,14 +206,16 @@ def _measured(model: TableModel) -> Section:
     return Section("columns", "Every column, with error bars", blocks, is_folded=True)
 
 
-def _mechanism(planned: SynthesisPlan, drawn: Drawn) -> Section:
+def _mechanism(data: SynthesisReport) -> Section:
     lines: list[Text] = [
         f"{stage.name}: {share(stage.share)} of everybody's μ²; noise of {one['sd']:.4g} people on each "
         "number"
-        for number, stage in enumerate(planned.run.stages.drawn, 1)
-        if (one := drawn.get(number)) is not None
+        for number, stage in enumerate(data.planned.run.stages.drawn, 1)
+        if (one := data.drawn.get(number)) is not None
     ]
-    measured = [in_a_row(columns) for one in drawn.values() for columns in one.get("columns", ())]
+    measured = [
+        in_a_row(columns) for one in data.drawn.values() for columns in one.get("columns", ())
+    ]
     return Section(
         "how-it-was-made",
         "How it was made",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from collegium.checks import listed
 from collegium.report.numbers import count, share
 from collegium.report.sections import Banner, Block, Column, Paragraph, Table
+from collegium.synthesis.rehearsal import Prediction
+from collegium.synthesis.run import Synthesis
 from collegium.synthesis.stages import FIRST, PAIRS, SCORES
-
-if TYPE_CHECKING:
-    from collegium.study.methods.synthesis.method import SynthesisPlan
 
 GOALS = {
     "target": "learning to predict {}",
@@ -19,12 +19,26 @@ GOALS = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class PlannedTable:
+    """A synthetic table, as far as it is shown before anything is drawn.
+
+    ``target``: column that others are to predict. ``n_rows``: that are published.
+    ``prediction``: what to expect; None where nobody knows.
+    """
+
+    run: Synthesis
+    target: str | None
+    n_rows: int
+    prediction: Prediction | None
+
+
 def goal_in_words(goal: str, target: str | None) -> str:
     """Say what a table is to be good for."""
     return GOALS[goal].format(target)
 
 
-def plan_numbers(planned: SynthesisPlan) -> dict[str, Any]:
+def plan_numbers(planned: PlannedTable) -> dict[str, Any]:
     """Say all of a plan for JSON."""
     run = planned.run
     heard = run.heard()
@@ -55,7 +69,7 @@ def plan_numbers(planned: SynthesisPlan) -> dict[str, Any]:
     }
 
 
-def _numbers_of(planned: SynthesisPlan, name: str) -> int | None:
+def _numbers_of(planned: PlannedTable, name: str) -> int | None:
     """How many marginals, or scores, a draw has; None where noisy scores decide."""
     run = planned.run
     if name == FIRST:
@@ -65,9 +79,9 @@ def _numbers_of(planned: SynthesisPlan, name: str) -> int | None:
     return len(run.structure) or None
 
 
-def plan_blocks(planned: SynthesisPlan) -> list[Block | Banner]:
+def plan_blocks(planned: PlannedTable) -> list[Block | Banner]:
     """Say the same for people."""
-    run, target = planned.run, planned.config.data.target
+    run, target = planned.run, planned.target
     return [
         heard_table(planned),
         Paragraph(f"Made for {goal_in_words(run.stages.goal, target)}."),
@@ -78,7 +92,7 @@ def plan_blocks(planned: SynthesisPlan) -> list[Block | Banner]:
     ]
 
 
-def heard_table(planned: SynthesisPlan) -> Table:
+def heard_table(planned: PlannedTable) -> Table:
     """Show, of each level, its share of the people and of the weight with which they are heard."""
     rows = [
         (
@@ -98,11 +112,9 @@ def heard_table(planned: SynthesisPlan) -> Table:
     )
 
 
-def _draws_in_words(planned: SynthesisPlan) -> str:
+def _draws_in_words(planned: PlannedTable) -> str:
     run = planned.run
-    of_what = (
-        "single columns" if run.target is None else f"each column with {planned.config.data.target}"
-    )
+    of_what = "single columns" if run.target is None else f"each column with {planned.target}"
     said = {
         FIRST: f"counts of {of_what} ({len(run.first):,})",
         SCORES: f"how much each of {len(run.candidates):,} other pairs would add",
@@ -119,7 +131,7 @@ def _draws_in_words(planned: SynthesisPlan) -> str:
     )
 
 
-def _error_in_words(planned: SynthesisPlan) -> str:
+def _error_in_words(planned: PlannedTable) -> str:
     run = planned.run
     stage = run.stages[FIRST]
     total = float(run.table.sizes @ stage.weighing.weights)
@@ -130,7 +142,7 @@ def _error_in_words(planned: SynthesisPlan) -> str:
     )
 
 
-def _expected(planned: SynthesisPlan) -> Paragraph:
+def _expected(planned: PlannedTable) -> Paragraph:
     found = planned.prediction
     if found is None:
         return Paragraph(
@@ -153,11 +165,11 @@ def _expected(planned: SynthesisPlan) -> Paragraph:
     )
 
 
-def plan_in_short(planned: SynthesisPlan) -> str:
+def plan_in_short(planned: PlannedTable) -> str:
     """Say how much is measured, and for what."""
     run = planned.run
     draws = len(run.stages.drawn)
     return (
         f"{planned.n_rows:,} rows from {draws:,} draw{'s' * (draws != 1)} of noisy counts, for "
-        f"{goal_in_words(run.stages.goal, planned.config.data.target)}"
+        f"{goal_in_words(run.stages.goal, planned.target)}"
     )
