@@ -103,13 +103,14 @@ class CellsOfColumn:
         absent = found < 0
         if self.has_missing:
             return np.where(absent, self.n_values, found).astype(np.int64)
-        middle = 0 if self.edges is None else int(self._middle)
-        return np.where(absent, middle, found).astype(np.int64)
+        return np.where(absent, self._of_missing, found).astype(np.int64)
 
     @property
-    def _middle(self) -> int:
-        assert self.edges is not None
-        at = np.searchsorted(self.edges, (self.column.lower + self.column.upper) / 2, "right") - 1
+    def _of_missing(self) -> int:
+        if self.column.kind in (CATEGORY, FLAG):
+            return 0
+        edges = self.column.edges if self.edges is None else self.edges
+        at = np.searchsorted(edges, (self.column.lower + self.column.upper) / 2, "right") - 1
         return int(np.clip(at, 0, self.n_values - 1))
 
     def values(self, codes: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[Any]:
@@ -133,7 +134,7 @@ class CellsOfColumn:
         if column.grid:
             holds_high = (place == self.n_values - 1) | (edges[place + 1] > column.upper)
             first, end = self._steps_to(low), self._steps_to(high)
-            end = np.where(holds_high, np.floor(self._steps(high) + self._slack(high)) + 1, end)
+            end = np.where(holds_high, np.floor(self._steps(high) + self._slack) + 1, end)
             drawn = self.on_grid(first + np.floor(uniform * np.maximum(end - first, 1)))
         else:
             drawn = low + uniform * (high - low)
@@ -148,13 +149,15 @@ class CellsOfColumn:
     def _steps(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((values - self.column.lower) / self.column.grid)
 
-    def _slack(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    @property
+    def _slack(self) -> float:
         """How far rounding may have moved a number of steps."""
-        return np.minimum(1e-9 + 2.0**-50 * np.abs(self._steps(values)), 0.25)
+        largest = max(abs(self.column.lower), abs(self.column.upper))
+        return min(1e-9 + 2.0**-50 * largest / self.column.grid, 0.25)
 
     def _steps_to(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Steps to the first value of the grid that is not below these."""
-        return np.ceil(self._steps(values) - self._slack(values))
+        return np.ceil(self._steps(values) - self._slack)
 
     def series(self, values: NDArray[Any]) -> pd.Series:
         """Write an array as a column of a table: as the schema reads it, without ``written``."""
@@ -375,11 +378,11 @@ def _on_grid(
     """Round edges to the column's grid, and give each atom an interval of its own."""
     low, high = column.lower, column.upper
     grid = column.grid or column.width * 1e-9
-    if column.grid:
-        steps = np.rint((edges - low) / column.grid)
-        edges = np.round(low + steps * column.grid, _decimals(column))
     around = [edge for atom in atoms for edge in (atom, atom + grid) if low <= edge <= high]
     inner = np.concatenate([edges, around])
+    if column.grid:
+        steps = np.rint((inner - low) / column.grid)
+        inner = np.round(low + steps * column.grid, _decimals(column))
     inner = np.unique(inner[(inner > low) & (inner < high)])
     # What rounding left closer than half a step is one edge.
     apart = np.diff(inner, prepend=-np.inf) > grid / 2
