@@ -171,7 +171,8 @@ def opendp(codes: Codes, sizes: Sequence[int], given: Settings) -> Callable[[], 
         algorithm = getattr(dp.mbi, given["mechanism"])(**settings)
         query = context.query(rho=rho).select(*names)
         table = query.contingency_table(cuts=cuts, algorithm=algorithm).release()
-        return table.model.synthetic_data(len(codes)).df[names].to_numpy()
+        made = table.model.synthetic_data(len(codes), given.get("method", "round"))
+        return made.df[names].to_numpy()
 
     def run() -> Codes:
         # In 0.16.0 shares of a budget can add up to more than it by rounding: then a little less is tried.
