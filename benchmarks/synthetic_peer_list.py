@@ -1,9 +1,9 @@
 """Who is compared by :mod:`benchmarks.synthetic_peers`: what is installed, and what each one guarantees.
 
 Guarantees and domains are as their sources say, read in the versions that are pinned here (google/dpsynth at
-cf8075f, private-pgm at 4d2b3c5); where a source does otherwise than its paper, that is said. Of mechanisms
-that grow with the size of their model, ``-1mb`` is the setting that their authors recommend for trying them
-out.
+cf8075f, private-pgm at 4d2b3c5); where a source does otherwise than its paper, that is said. Settings are
+defaults, but for two: AIM of dpmm has the 80 MB that AIM has elsewhere (its own default is no limit), and
+``-1mb`` is what AIM's authors recommend for trying it out; SWIFT is put to about the same size.
 
 opendp 0.16.0 and smartnoise-synth 1.0.8 draw rows with mbi 1.1.0, whose default way ("round") gives all
 columns that hang on the same one the same order of rows: columns that should be independent given it go
