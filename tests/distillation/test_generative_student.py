@@ -80,7 +80,7 @@ def test_features_are_matched_by_the_generator_alone():
     assert torch.allclose(loss, wanted, atol=1e-7)
     (found,) = torch.autograd.grad(loss, [fake])
     assert found.abs().sum() > 0
-    assert float(training.feature_matching_loss(network, real, real)) == 0
+    assert training.feature_matching_loss(network, real, real).item() == 0
 
 
 def test_layers_start_with_outputs_of_variance_one():
