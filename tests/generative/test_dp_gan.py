@@ -328,7 +328,8 @@ def test_images_have_their_class_and_bounds(network):
     X = 12 * y[:, None, None] + 2 * np.random.default_rng(0).random((300, 8, 8))
     its = cg.Policy({"all": 30.0}).assign(["all"] * 300)
     fitted = model(
-        (8, 8), classes=["dark", "light"], bounds=(0, 16), network=network, steps={"mlp": 300, "convolutional": 120}[network],
+        (8, 8), classes=["dark", "light"], bounds=(0, 16), network=network,
+        steps={"mlp": 300, "convolutional": 120}[network],
         rate=1.0,
         hidden=32, discriminator_rate=0.005, generator_rate=0.002, batch_size=64, random_state=0,
     ).fit(X, np.where(y == 1, "light", "dark"), budgets=its)  # fmt: skip
