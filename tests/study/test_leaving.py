@@ -19,7 +19,18 @@ from collegium.study.verifying import examine
 
 N, WHO = 120, "p7"
 PLANTED = 77.125  # in the records of the one who leaves
-SCHEMA = 'rows_per_owner = 1\n[columns.age]\nkind = "number"\nbounds = [0, 99]\n'
+SCHEMA = """
+rows_per_owner = 1
+[columns.age]
+kind = "number"
+bounds = [0, 99]
+[columns.y]
+kind = "category"
+categories = ["a", "b"]
+[columns.level]
+kind = "category"
+categories = ["hi", "lo"]
+"""
 OWN = {
     "pate": {
         "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "n_teachers": 6},
@@ -31,6 +42,7 @@ OWN = {
     "statistics": {
         "statistics": {"schema": "schema.toml", "questions": ["mean age", "median age"]}
     },
+    "synthesis": {"synthesis": {"schema": "schema.toml", "goal": "fidelity"}},
 }
 pytestmark = [
     pytest.mark.filterwarnings("ignore::collegium.errors.PrivacyWarning"),
@@ -58,7 +70,7 @@ def folder(tmp_path, monkeypatch):
 
 def study(folder, kind, url=None, spend=None, seed=0):
     data = {"private": "private.csv", "owner": "who"}
-    if kind != "statistics":
+    if kind not in ("statistics", "synthesis"):  # which learn nothing
         data |= {"public": "public.csv", "target": "y", "classes": ["a", "b"]}
     given = {
         "study": {"seed": seed},
