@@ -17,6 +17,9 @@ _HOMES = {
     "collegium.data.datasets": ["load_dataset"],
     "collegium.data.schema": ["Schema"],
     "collegium.errors": ["CollegiumError", "PrivacyWarning"],
+    "collegium.evaluation.synthetic": ["evaluate_synthetic"],
+    "collegium.generative.dp_gan": ["DPGAN"],
+    "collegium.generative.pate_gan": ["PATEGAN"],
     "collegium.ledger.ledger": ["Ledger"],
     "collegium.pate.classifier": ["PATEClassifier"],
     "collegium.pate.settings": ["Account", "Queries"],
@@ -64,6 +67,9 @@ if TYPE_CHECKING:
     from collegium.dpsgd.settings import Sampling
     from collegium.dpsgd.torch_entry import individual_dpsgd
     from collegium.errors import CollegiumError, PrivacyWarning
+    from collegium.evaluation.synthetic import evaluate_synthetic
+    from collegium.generative.dp_gan import DPGAN
+    from collegium.generative.pate_gan import PATEGAN
     from collegium.ledger.ledger import Ledger
     from collegium.pate.classifier import PATEClassifier
     from collegium.pate.settings import Account, Queries
@@ -89,6 +95,8 @@ else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
 
 __all__ = [
+    "DPGAN",
+    "PATEGAN",
     "Account",
     "Answer",
     "Bagging",
@@ -120,6 +128,7 @@ __all__ = [
     "VoteTable",
     "Weighting",
     "__version__",
+    "evaluate_synthetic",
     "individual_dpsgd",
     "load_dataset",
     "load_student",

@@ -3,13 +3,20 @@
 Given ȳ_c, the noisy share of each cell of the factor c, with standard deviation s_c, the distribution p
 that is fitted minimises
 
-    KL(p ‖ uniform) + Σ_c ‖M_c p - ȳ_c‖² / (2 κ s_c²),
+    KL(p ‖ q) + Σ_c ‖M_c p - ȳ_c‖² / (2 κ s_c²),
 
-whose dual is smooth and strongly convex: minimise log Z(θ) - Σ_c θ_c·ȳ_c + ½κ Σ_c ‖s_c θ_c‖², with
-p ∝ exp Σ_c θ_c(x_c) and gradient M_c p - ȳ_c + κ s_c² θ_c. So p deviates from ȳ by κ s_c² θ_c: with κ =
-ρ/s, a cell of θ = -5 by 5ρ of its standard deviations, and noise that marginals contradict one another in
-is averaged with weights 1/s_c². A known zero is θ = -∞ (McKenna, Sheldon & Miklau 2019, arXiv 1901.09136v1,
-fit the limit κ → 0).
+where in q all columns are independent, with their own noisy shares. Its dual is smooth and strongly convex:
+minimise log Z(θ) - Σ_c θ_c·ȳ_c + ½κ Σ_c ‖s_c θ_c‖², with p ∝ q·exp Σ_c θ_c(x_c) and gradient
+M_c p - ȳ_c + κ s_c² θ_c. So p deviates from ȳ by κ s_c² θ_c: with κ = ρ/s by ρ standard deviations for each
+unit of the log-potential that columns need to go together. Noise that marginals contradict one another in is
+averaged with weights 1/s_c². A known zero is θ = -∞. (McKenna, Sheldon & Miklau 2019, arXiv 1901.09136v1, fit
+the limit κ → 0, in which q does not matter where ȳ is consistent.)
+
+Why ρ is about 1: near q, M p is M q + Hθ, where H holds the covariances of the cells, so that in a
+direction of variance h the fit is (h θ + noise of s)/(h + ρs). Of all linear estimates with prior variance
+ω² of θ, the best one divides by h + s²/(ω² h): in directions with h = s/ω, where about half is known, that
+is ρ = 1/ω. Potentials by which columns go together are about 1; those of rare cells, which are large, are
+in q.
 """
 
 from __future__ import annotations
@@ -26,8 +33,10 @@ from collegium.synthesis.belief import Beliefs
 from collegium.synthesis.junction_tree import Clique, JunctionTree
 
 Floats = NDArray[np.float64]
-SOFTNESS = 0.3
+SOFTNESS = 1.0
 """ρ: by how many standard deviations a cell may be missed for each unit of its log-potential."""
+_LEAST_SHARE = 0.3
+"""Of the standard deviation of its noise: no cell has a smaller share in q, so that it can be found."""
 MOST_STEPS = 300
 _TOLERANCE = 1e-9
 
@@ -55,12 +64,14 @@ def fit(
 
     ``tree``: in which each marginal, and each of ``zeros``, is within one clique.
     ``zeros``: cells that cannot occur, by columns.
-    Returns: the propagation and the log-potentials of its factors (those of ``zeros`` last).
+    Returns: the propagation and the log-potentials of its factors: of the marginals, of ``zeros``, and of the
+    single columns of q.
     """
-    known = dict(zeros or {})
-    factors = [one.columns for one in marginals] + list(known)
+    known, alone = dict(zeros or {}), independent(marginals)
+    factors = [one.columns for one in marginals] + list(known) + [(one,) for one in alone]
     beliefs = Beliefs(tree, factors)
     fixed = [np.where(impossible, -np.inf, 0.0) for impossible in known.values()]
+    fixed += [np.log(shares) for shares in alone.values()]
     if not marginals:
         return beliefs, fixed
     shapes = [one.shares.shape for one in marginals]
@@ -100,3 +111,23 @@ def fit(
             options={"maxiter": MOST_STEPS, "maxcor": 10, "ftol": _TOLERANCE, "gtol": 1e-7},
         )
     return beliefs, [*unpacked(found.x * scale), *fixed]
+
+
+def independent(marginals: Sequence[Marginal]) -> dict[int, Floats]:
+    """Estimate the shares of each measured column by itself, from all marginals that have it; none is 0."""
+    sums: dict[int, Floats] = {}
+    precision: dict[int, Floats] = {}
+    for one in marginals:
+        for axis, column in enumerate(one.columns):
+            others = tuple(a for a in range(len(one.columns)) if a != axis)
+            shares = one.shares.sum(axis=others)
+            variance = (np.broadcast_to(one.sd, one.shares.shape) ** 2).sum(axis=others)
+            weight = 1 / np.maximum(variance, 1e-18)
+            sums[column] = sums.get(column, 0.0) + shares * weight
+            precision[column] = precision.get(column, 0.0) + weight
+    found = {}
+    for column, total in sums.items():
+        weight = precision[column]
+        shares = np.maximum(total / weight, _LEAST_SHARE / np.sqrt(weight))
+        found[column] = shares / shares.sum()
+    return found

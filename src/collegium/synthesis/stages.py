@@ -37,10 +37,10 @@ from collegium.weighted_sums.weights import weights_of
 Floats = NDArray[np.float64]
 FIRST, SCORES, PAIRS = "first", "scores", "pairs"
 
-WEAK = 1_000.0
-"""Σ n·μ below which pairs are hardly worth their noise: where there is a target, nothing else is measured."""
-_FEW, _MANY = 1_200.0, 4_000.0
-"""Between these shares go from those of few people to those of many."""
+WEAK = 300.0
+"""The signal below which nothing but the target is measured: other pairs are hardly worth their noise."""
+_FEW, _MANY = 350.0, 1_150.0
+"""Between these shares go from those of weak signals to those of strong ones."""
 _SHARES = {  # of μ², with few people and with many: first, scores; the rest is for pairs
     "both": ((0.80, 0.05), (0.40, 0.05)),
     "fidelity": ((0.60, 0.05), (0.25, 0.05)),
@@ -72,7 +72,11 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """All draws, in order; ``goal``: as it was chosen; ``signal``: Σ n·μ of the weights."""
+    """All draws, in order.
+
+    ``goal``: as it was chosen. ``signal``: Σ n·μ of the weights, over √k for k marginals of the first
+    stage: by how many standard deviations of its noise the whole table is above nothing.
+    """
 
     goal: str
     signal: float
@@ -110,7 +114,7 @@ class Stages:
         spread = (1 - 1 / cells_each) / cells_each
         noise = (far * most_rows) ** 2 * n_first * 2 / part
         weights = weights_of(rule, bounds, people, noise, spread)
-        signal = float(people @ weights) * math.sqrt(part)
+        signal = float(people @ weights) * math.sqrt(part / n_first)
         goal = chosen_goal(goal, signal, has_target)
         shares = _shares(goal, signal, n_candidates if not is_structured else 0, is_structured)
         diameters = {FIRST: far, SCORES: 1.0 if blanked else 2.0, PAIRS: far}
