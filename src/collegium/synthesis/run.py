@@ -487,7 +487,7 @@ def _place_of_target(cells: Cells, target: str | None, goal: str) -> int | None:
         return None
     if target not in cells.names:
         raise InputError(
-            f"target {shown(target)} is no column with cells: {nearest(target, list(cells.names))}"
+            f"target {shown(target)} is no column with cells: {nearest(str(target), list(cells.names))}"
         )
     place = cells.names.index(target)
     if cells.columns[place].n_values < 2:

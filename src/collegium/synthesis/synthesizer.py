@@ -143,18 +143,16 @@ class Synthesizer:
                 "public; read one with Schema.read(path), or draft it from public records with "
                 "Schema.from_public(frame)"
             )
-        if isinstance(constraints, str):
-            raise InputError(
-                f"constraints must be a list of conditions, got text, {shown(constraints)}: put it in "
-                "brackets"
-            )
         self.schema, self.target = schema, target
-        self.random_state = random_state
-        self._structure = tuple(structure or ())
+        self.random_state = _checked_seed(random_state)
+        self._structure = _as_list("structure", structure or ())
         self._settings = SynthesisSettings(
             goal,
-            [", ".join(one) if not isinstance(one, str) else one for one in self._structure],
-            list(constraints),
+            [
+                one if isinstance(one, str) else ", ".join(map(str, _as_list("structure", one)))
+                for one in self._structure
+            ],
+            list(_as_list("constraints", constraints)),
             weights,
             calibrated,
             neighbours,
@@ -373,7 +371,7 @@ class Synthesizer:
         n = model.n_rows if n is None else n
         check_whole("n", n, least=1, most=10**12)
         rules = () if where is None else where_of(where, model.cells)
-        seed = self.random_state if random_state is None else random_state
+        seed = self.random_state if random_state is None else _checked_seed(random_state)
         rng = np.random.default_rng(seed)
         if to is not None:
             write_rows(model, n, rng, rules, to)
@@ -386,10 +384,16 @@ class Synthesizer:
         return model.sample(n, rng, rules)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted distribution as JSON: no program is in it, and nothing private."""
+        """Write the fitted distribution as JSON: no program is in it, and nothing private.
+
+        Raises InputError if the file cannot be written.
+        """
         from collegium.synthesis.model_file import write_model
 
-        write_model(self._model, path, self.target)
+        try:
+            write_model(self._model, path, self.target)
+        except OSError as error:
+            raise InputError(f"{path} cannot be written ({error.strerror})") from None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Synthesizer:
@@ -412,3 +416,16 @@ class Synthesizer:
     def __repr__(self) -> str:
         target = "" if self.target is None else f", target={self.target!r}"
         return f"Synthesizer({len(self.schema)} columns{target}, goal={self._settings.goal!r})"
+
+
+def _as_list(name: str, given: Any) -> tuple[Any, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        what = "text" if isinstance(given, str) else "no list"
+        raise InputError(f"{name} must be a list, got {what}, {shown(given)}: put it in brackets")
+    return tuple(given)
+
+
+def _checked_seed(seed: int | None) -> int | None:
+    if seed is not None:
+        check_whole("random_state", seed, least=0)
+    return seed
