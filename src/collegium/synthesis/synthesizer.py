@@ -224,6 +224,8 @@ class Synthesizer:
                 arrangement = replace(arrangement, public_may_overlap=True)
             else:
                 refuse_private_as_public(table, cells, public)
+        # A column that is not there, or of another kind, is refused before anybody pays.
+        next(iter(table.batches(cells.names)))
         noise = noise_from(self._settings.noise_seed)
         run = Synthesis(table, cells, self.target, self._settings, relation, known)
         account = GaussianAccountant(
