@@ -11,19 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.data.cells import Cells
+from collegium.data.cells import Cells, CellsOfColumn
 from collegium.data.schema import Schema
+from collegium.data.schema_column import CATEGORY, FLAG, TEXT
 from collegium.durable import write_durably
 from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.synthesis.coarsening import Coarsening
-from collegium.synthesis.junction_tree import Clique
+from collegium.synthesis.junction_tree import Clique, cells_needed
 from collegium.synthesis.max_entropy import Marginal
 from collegium.synthesis.model import TableModel
 from collegium.synthesis.rules import rules_of
 
 FORMAT = "collegium synthetic table 1"
 _DIGITS = 12
+_MOST_CELLS = 1 << 28
+"""Of a tree that is read: two gigabytes."""
 _SHAPE = {
     "format": str,
     "rows": int,
@@ -96,6 +99,8 @@ def _model_of(content: dict[str, Any]) -> TableModel:
     if list(content["edges"]) != list(schema):
         raise ValueError("edges")
     cells = Cells.with_edges(schema, content["edges"])
+    for column in cells.columns:
+        _check_edges(column)
     coarse = tuple(
         Coarsening(np.array(one["place"], dtype=np.int64), np.array(one["within"], np.float64))
         for one in content["coarse"]
@@ -103,10 +108,11 @@ def _model_of(content: dict[str, Any]) -> TableModel:
     if tuple(len(one.place) for one in coarse) != cells.sizes:
         raise ValueError("coarse")
     for one in coarse:
-        if (
-            sorted(set(one.place.tolist())) != list(range(one.size))
-            or one.within.shape != one.place.shape
-        ):
+        used = np.unique(one.place)
+        parts = one.within
+        if not np.array_equal(used, np.arange(len(used))) or parts.shape != one.place.shape:
+            raise ValueError("coarse")
+        if not (np.isfinite(parts) & (parts >= 0)).all():
             raise ValueError("coarse")
     sizes = [one.size for one in coarse]
     factors, thetas = [], []
@@ -114,6 +120,8 @@ def _model_of(content: dict[str, Any]) -> TableModel:
         clique = _clique(one["columns"], len(sizes))
         factors.append(clique)
         thetas.append(_array(one["theta"], clique, sizes))
+    if cells_needed(sizes, factors) > _MOST_CELLS:
+        raise ValueError("factors")
     marginals = tuple(
         Marginal(clique, _array(one["shares"], clique, sizes), _array(one["sd"], clique, sizes))
         for one in content["marginals"]
@@ -130,6 +138,20 @@ def _model_of(content: dict[str, Any]) -> TableModel:
         rules_of(content["constraints"], cells),
         content["rows"],
     )
+
+
+def _check_edges(one: CellsOfColumn) -> None:
+    """Refuse edges that are no numbers in order, or stand where there are none."""
+    column, edges = one.column, one.edges
+    if edges is None:
+        if not column.has_keys:
+            raise ValueError("edges")
+        return
+    rising = edges.ndim == 1 and len(edges) >= 2 and bool((np.diff(edges) > 0).all())
+    if column.kind in (CATEGORY, FLAG, TEXT) or not rising or not np.isfinite(edges).all():
+        raise ValueError("edges")
+    if edges[0] > column.lower or edges[-1] < column.upper:
+        raise ValueError("edges")
 
 
 def _clique(columns: list[int], n: int) -> Clique:
