@@ -293,8 +293,11 @@ def share_to_spend(ledger: Any, spend: float | None) -> float:
     return float(spend)
 
 
-def tell_of_fits_before(records: Records, without_ledger: bool) -> None:
-    """Say that an earlier fit spent these people's budgets, too; remember that this one does."""
+def tell_of_fits_before(records: Records | pd.DataFrame, without_ledger: bool) -> None:
+    """Say that an earlier fit spent these people's budgets, too; remember that this one does.
+
+    ``records``: of a run, or a table of rows as they are read.
+    """
     hashes = hashes_of(records)
     before = fits_before(hashes)
     if without_ledger and not anything_before() and not is_unwanted():

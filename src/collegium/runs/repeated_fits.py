@@ -17,8 +17,10 @@ _fits: pd.Series[int] = pd.Series(dtype=np.int64)
 """How many fits learnt from each record, by a keyed hash of it. **Sensitive**: never stored or shown."""
 
 
-def hashes_of(records: Records) -> pd.Index[Any]:
-    """Hash each private record, with its class and, where they have names, its owner."""
+def hashes_of(records: Records | pd.DataFrame) -> pd.Index[Any]:
+    """Hash each record, with its class and, where they have names, its owner; or each row of a table."""
+    if isinstance(records, pd.DataFrame):
+        return pd.Index(_hashes_of(records)).unique()
     X, budgets = records.X, records.budgets
     owners = budgets.owners[budgets.record_owner] if budgets.named else np.zeros(X.shape[0])
     about = pd.DataFrame({"class": records.codes, "owner": owners})

@@ -46,6 +46,11 @@ class Coarsening:
         return cls(np.arange(n), np.ones(n))
 
     @classmethod
+    def at(cls, place: NDArray[np.int64], shares: Floats, sd: float) -> Coarsening:
+        """Put together as is said; otherwise as :meth:`of`."""
+        return cls(place, _within(place, shares, sd))
+
+    @classmethod
     def of(cls, shares: Floats, sd: float, n_ordered: int = 0) -> Coarsening:
         """Put together what is rare.
 

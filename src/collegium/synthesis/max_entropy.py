@@ -12,7 +12,7 @@ unit of the log-potential that columns need to go together. Noise that marginals
 averaged with weights 1/s_c². A known zero is θ = -∞. (McKenna, Sheldon & Miklau 2019, arXiv 1901.09136v1, fit
 the limit κ → 0, in which q does not matter where ȳ is consistent.)
 
-Why ρ is about 1: near q, M p is M q + Hθ, where H holds the covariances of the cells, so that in a
+Why ρ is of the order of 1: near q, M p is M q + Hθ, where H holds the covariances of the cells, so that in a
 direction of variance h the fit is (h θ + noise of s)/(h + ρs). Of all linear estimates with prior variance
 ω² of θ, the best one divides by h + s²/(ω² h): in directions with h = s/ω, where about half is known, that
 is ρ = 1/ω. Potentials by which columns go together are about 1; those of rare cells, which are large, are
@@ -33,7 +33,7 @@ from collegium.synthesis.belief import Beliefs
 from collegium.synthesis.junction_tree import Clique, JunctionTree
 
 Floats = NDArray[np.float64]
-SOFTNESS = 1.0
+SOFTNESS = 0.7
 """ρ: by how many standard deviations a cell may be missed for each unit of its log-potential."""
 _LEAST_SHARE = 0.3
 """Of the standard deviation of its noise: no cell has a smaller share in q, so that it can be found."""

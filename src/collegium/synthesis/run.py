@@ -167,6 +167,7 @@ class Synthesis:
             "columns": [[self.cells.names[one] for one in clique] for clique in cliques],
             "sd": stage.sd(len(cliques)),
             "weights": [one.weights.tolist() for one in weighings],
+            **({} if coarse is None else {"coarse": [one.place.tolist() for one in coarse]}),
             "steps": drawn.tolist(),
         }
 
@@ -179,9 +180,10 @@ class Synthesis:
         whole = stage.weighing
         if not self.settings.calibrated:
             return [whole]
+        heard = whole.steps > 0
         return [
-            whole.weighed(np.floor(one).astype(np.int64))
-            for one in staircase(whole.steps.astype(np.float64))
+            whole.weighed(_among(heard, np.floor(one).astype(np.int64)))
+            for one in staircase(whole.steps[heard].astype(np.float64))
         ]
 
     def _draw_scores(
@@ -312,7 +314,9 @@ class Synthesis:
             return _Known(none, (), 1.0)
         steps = self._steps_of(found, self.cells.sizes)
         marginals = self._marginals(found, self.cells.sizes)
-        coarse = self._coarsened(marginals)
+        # As it was when later draws were made: on another processor, a cell may be a hair more rare.
+        kept = next((one["coarse"] for one in drawn.values() if "coarse" in one), None)
+        coarse = self._coarsened(marginals, kept)
         fraction = steps[0].total / self._most_weight(steps[0].weights)
         known = _Known(coarse, tuple(coarse_marginal(one, coarse) for one in marginals), fraction)
         self._read = (found, known)
@@ -350,13 +354,18 @@ class Synthesis:
             first = [joined(one, other).marginal for one, other in zip(first, more, strict=True)]
         return first
 
-    def _coarsened(self, marginals: Sequence[Marginal]) -> tuple[Coarsening, ...]:
-        """Find the rare cells of each column from its own noisy marginal."""
+    def _coarsened(
+        self, marginals: Sequence[Marginal], kept: Sequence[Sequence[int]] | None
+    ) -> tuple[Coarsening, ...]:
+        """Find the rare cells of each column from its own noisy marginal.
+
+        ``kept``: how they were put together when a later draw was made.
+        """
         found = [Coarsening.none(size) for size in self.cells.sizes]
-        kept = {one for rule in self.rules for one in rule.columns}
+        ruled = {one for rule in self.rules for one in rule.columns}
         for marginal in self._with_public(list(marginals), found):
             for axis, column in enumerate(marginal.columns):
-                if column == self.target or column in kept:
+                if column == self.target or column in ruled:
                     continue
                 others = tuple(a for a in range(len(marginal.columns)) if a != axis)
                 shares = marginal.shares.sum(axis=others)
@@ -366,7 +375,10 @@ class Synthesis:
                 one = self.cells.columns[column]
                 is_ordered = one.column.kind not in ("category", "flag")
                 sd = float(np.sqrt(variance.mean()))
-                found[column] = Coarsening.of(shares, sd, one.n_values if is_ordered else 0)
+                if kept is not None:
+                    found[column] = Coarsening.at(np.asarray(kept[column]), shares, sd)
+                else:
+                    found[column] = Coarsening.of(shares, sd, one.n_values if is_ordered else 0)
         return tuple(found)
 
     def _with_public(
@@ -471,6 +483,13 @@ class Synthesis:
         except InputError:
             return False
         return True
+
+
+def _among(places: NDArray[np.bool_], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Put values at these places, and 0 elsewhere."""
+    found = np.zeros(len(places), dtype=np.int64)
+    found[places] = values
+    return found
 
 
 def _pair(a: int, b: int) -> Clique:

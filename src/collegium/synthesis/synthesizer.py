@@ -24,7 +24,7 @@ from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
 from collegium.noise.sources import noise_from
 from collegium.personalisation.bins import few_budgets
-from collegium.runs.estimator_base import share_to_spend
+from collegium.runs.estimator_base import share_to_spend, tell_of_fits_before
 from collegium.synthesis.model import TableModel
 from collegium.synthesis.public_records import refuse_private_as_public
 from collegium.synthesis.rows_in_files import write_rows
@@ -235,6 +235,9 @@ class Synthesizer:
             relation,
             arrangement.promise,
         )
+        if noise.is_private:
+            first = next(iter(table.batches(cells.names)))  # enough to know them again
+            tell_of_fits_before(pd.DataFrame(dict(first.arrays)), ledger is None)
         charged: list[Any] = []
         remembered: AbstractContextManager[Any] = nullcontext()
         if spending is not None and ledger is not None:
