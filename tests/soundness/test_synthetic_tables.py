@@ -380,6 +380,7 @@ def test_groups_are_charged_by_name_whatever_their_order():
         assert 0.999 * epsilon < first[name] <= epsilon
 
 
+@pytest.mark.filterwarnings("ignore::collegium.errors.PrivacyWarning")
 def test_noise_is_fresh_and_seeded_noise_is_said_to_be_none():
     frame, _, levels = people(60)
     budgets = POLICY.assign(levels)

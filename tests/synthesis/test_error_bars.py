@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium import Schema, Synthesizer
+from collegium import Policy, Schema, Synthesizer
 from collegium.data.cells import Cells
 
 SCHEMA = Schema(
@@ -114,3 +114,31 @@ def test_groups_that_differ_are_found_and_calibrated_tables_are_of_all_people_al
     assert np.mean(apart) == pytest.approx(0.3, abs=0.03)
     assert abs(np.mean(off)) < 0.02  # 10 tables with errors of about .02 each
     assert np.mean(plain_off) > 0.05  # leans towards those who weigh more
+
+
+@pytest.mark.parametrize("more", [{}, {"target": "c", "goal": "both"}, {"calibrated": True}])
+def test_people_with_several_rows_count_as_the_schema_says(more):
+    """Rows of who has more than two share two: shares are weighted ones, and how many count is not public.
+
+    With ε = 50 for all noise moves a share by less than .002: .01 is five standard deviations.
+    """
+    rng = np.random.default_rng(4)
+    rows = rng.choice([1, 2, 3, 6], 700)
+    owner = np.repeat(np.arange(700), rows)
+    frame = people().iloc[np.resize(np.arange(N), len(owner))].reset_index(drop=True)
+    many = rows[owner] == 6
+    frame.loc[many, "d"] = "y"  # who has many rows is like nobody else
+    weights = np.minimum(1, 2 / rows[owner])
+    codes = CELLS.codes(frame)
+    real = np.concatenate(
+        [
+            np.bincount(codes[:, j], weights, minlength=size) / weights.sum()
+            for j, size in enumerate(CELLS.sizes)
+        ]
+    )
+    table = Synthesizer(Schema(dict(SCHEMA.columns), rows_per_owner=2), noise_seed=0, **more)
+    policy = Policy({"all": 50.0})
+    table.fit(frame, policy.assign(["all"] * len(owner), owners=[f"p{one}" for one in owner]))
+    assert table.marginals_["share"].to_numpy() == pytest.approx(real, abs=0.01)
+    plain = shares_of(frame)
+    assert np.abs(plain - real).max() > 0.1  # counting every row is far from that
