@@ -13,7 +13,8 @@ from jsonschema import Draft202012Validator
 from collegium import Ledger, Policy, Schema, Synthesizer
 from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Neighbours
-from collegium.errors import ConfigError, InputError, StudyMismatchError
+from collegium.errors import BudgetExceededError, ConfigError, InputError, StudyMismatchError
+from collegium.report.receipt import receipt_of
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.kept_draws import NumberedDraws
@@ -370,3 +371,52 @@ def rows_of(run):
         yield np.concatenate([column.codes(batch.arrays[column.name]) for batch in batches])
     yield np.concatenate([batch.group for batch in batches])
     yield np.concatenate([batch.rows for batch in batches])
+
+
+def test_receipts_say_what_a_table_took_and_a_crash_gives_nothing_back(
+    study, tmp_path, monkeypatch
+):
+    """The second draw is lost: everybody has paid for all three, and each one's receipt says so."""
+    place, out, keep = tmp_path / "people.ledger", tmp_path / "out", NumberedDraws.keep
+    Ledger.create(place, neighbours=Neighbours.ADD_OR_REMOVE)
+    config = study(
+        data='owner = "person"', privacy="spend = 0.5", more=f'[ledger]\nurl = "{place}"'
+    )
+
+    def kill(memory, number, found):
+        if number == 2:
+            raise Killed
+        return keep(memory, number, found)
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(NumberedDraws, "keep", kill)
+        run_study(config, out)
+    reserved = {name: Ledger(place).account_of(name).standing.spent for name in ("p0", "p7")}
+    result = run_study(config, out)
+    ledger, table = Ledger(place), people(N, 1)
+    assert not ledger.reservations()
+    for name in ("p0", "p7"):
+        account = ledger.account_of(name)
+        level = table.level[int(name[1:])]
+        mine = next(row for row in result.privacy.groups if level in row.group)
+        paid = account.standing.spent.mu_squared
+        assert paid == pytest.approx(gdp_mu(mine.epsilon_spent, mine.budget.delta) ** 2, rel=1e-3)
+        assert paid <= reserved[name].mu_squared * (1 + 1e-9)  # what was reserved before any draw
+        text = receipt_of(name, account, ledger.neighbours).as_text()
+        assert "Synthetic table of people.csv" in text
+
+
+def test_python_and_a_study_share_one_account(study, tmp_path):
+    """What the Python face leaves is what a study on the same ledger can still take."""
+    place = tmp_path / "people.ledger"
+    ledger = Ledger.create(place, neighbours=Neighbours.ADD_OR_REMOVE)
+    frame, schema = people(N, 1), Schema.read(tmp_path / "schema.toml")
+    table = Synthesizer(schema, "sick", weights="proportional")
+    table.fit(frame, Policy(LEVELS), privacy="level", owner="person", ledger=ledger, spend=1.0)
+    spent = ledger.account_of("p0").standing.spent.mu_squared
+    assert spent > 0.98 * gdp_mu(LEVELS[frame.level[0]], 1e-5) ** 2
+    config = study(data='owner = "person"', more=f'[ledger]\nurl = "{place}"')
+    with pytest.raises(BudgetExceededError) as error:
+        run_study(config, tmp_path / "out")
+    assert "\n" not in str(error.value)
+    assert Ledger(place).account_of("p0").standing.spent.mu_squared == spent
