@@ -307,3 +307,21 @@ def test_on_a_ledger_nobody_pays_for_a_table_that_lacks_a_column(tmp_path):
     assert not ledger.reservations() and not ledger.standings()
     Synthesizer(SCHEMA).fit(people(), budgets, ledger=ledger)
     assert all(one.spent.mu_squared > 0 for one in ledger.standings())
+
+
+def test_names_with_commas_and_quotation_marks_are_names():
+    """In what is measured together, in constraints and in conditions, in Python and as text."""
+    names = {"age": "age, in years", "sex": 'the "sex"', "ward": "größe", "sick": "sick"}
+    schema = Schema({names[name]: column for name, column in SCHEMA.items()})
+    table = people().rename(columns=names)
+    for structure in ([("age, in years", "größe")], ['"age, in years", größe']):
+        one = Synthesizer(
+            schema,
+            structure=structure,
+            constraints=['"age, in years" >= 18 or not sick'],
+            noise_seed=0,
+        )
+        one.fit(table, 4.0)
+        assert ("age, in years", "größe") in one.measured_
+        rows = one.sample(200, '"the ""sex""" == \'F\' and sick')
+        assert (rows['the "sex"'] == "F").all() and (rows["age, in years"].dropna() >= 18).all()

@@ -36,6 +36,7 @@ _POINTS = {1: 256, 2: 24, 3: 8}
 _LEAST = 1 / 256
 _NAME = rf'({WORD}|"(?:[^"]|"")+")'
 _TWO_COLUMNS = re.compile(rf"\s*{_NAME}\s*(<=|<|>=|>|==|!=)\s*{_NAME}\s*")
+_BETWEEN_COMMAS = re.compile(r'\s*("(?:[^"]|"")+"(?=\s*(?:,|$))|[^,]+)\s*(?:,|$)')
 _OPERATIONS: dict[str, Any] = {
     "<=": np.less_equal, "<": np.less, ">=": np.greater_equal, ">": np.greater, "==": np.equal,
     "!=": np.not_equal,
@@ -147,6 +148,17 @@ def parse_rule(text: str, schema: Schema) -> Where:
                     )
             return CompareColumns(left, operation, right)
     return parse_where(text, schema)
+
+
+def names_of(text: str) -> list[str]:
+    """Read names of columns between commas; one that has a comma itself stands in quotation marks.
+
+    Examples
+    --------
+    >>> names_of('age, "city, state"')
+    ['age', 'city, state']
+    """
+    return [_unquoted(one.strip()) for one in _BETWEEN_COMMAS.findall(text)]
 
 
 def _unquoted(name: str) -> str:

@@ -33,7 +33,7 @@ from collegium.synthesis.junction_tree import Clique, JunctionTree
 from collegium.synthesis.max_entropy import Marginal, fit
 from collegium.synthesis.measurements import coarse_marginal, joined, public_marginal
 from collegium.synthesis.model import TableModel
-from collegium.synthesis.rules import Rule, rules_of
+from collegium.synthesis.rules import Rule, names_of, rules_of
 from collegium.synthesis.selection import chosen_pairs
 from collegium.synthesis.settings import SynthesisSettings
 from collegium.synthesis.stages import FIRST, PAIRS, SCORES, WEAK, Stage, Stages
@@ -522,7 +522,7 @@ def _structure_of(
 ) -> tuple[Clique, ...]:
     found: list[Clique] = []
     for given in structure:
-        names = [one.strip() for one in given.split(",")] if isinstance(given, str) else list(given)
+        names = names_of(given) if isinstance(given, str) else list(given)
         for name in names:
             if name not in cells.names:
                 raise InputError(

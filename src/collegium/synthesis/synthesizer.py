@@ -18,6 +18,7 @@ from collegium.accounting.promises import Promise
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy
 from collegium.checks import check_whole, shown
+from collegium.conditions.conditions import name_text
 from collegium.data.cells import Cells
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import take_frame_rows
@@ -149,7 +150,9 @@ class Synthesizer:
         self._settings = SynthesisSettings(
             goal,
             [
-                one if isinstance(one, str) else ", ".join(map(str, _as_list("structure", one)))
+                one
+                if isinstance(one, str)
+                else ", ".join(name_text(str(name)) for name in _as_list("structure", one))
                 for one in self._structure
             ],
             list(_as_list("constraints", constraints)),
