@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from collegium.accounting import gdp_epsilon, gdp_mu
-from collegium.accounting.calibration import noise_for
+from collegium.accounting.calibration import noise_for, rates_and_noise
 from collegium.accounting.subsampled import poisson_gaussian_epsilon, rough_epsilon
 from collegium.errors import InputError
 
@@ -20,16 +20,27 @@ def test_one_step_of_losses_lies_just_above_the_closed_form():
     B. Balle, G. Barthe, M. Gaboardi. Privacy Amplification by Subsampling. NeurIPS 2018, Theorem 8.
     """
     rate, delta = 0.1, 1e-5
-    mu = mpmath.mpf(1) / 2
     ours = poisson_gaussian_epsilon(rate, 2.0, 1, delta)
+    assert one_step(rate, 2, ours) <= delta < one_step(rate, 2, ours * 0.999)
 
-    def exact(epsilon):
-        inner = mpmath.log1p(mpmath.expm1(epsilon) / rate)
+
+def one_step(rate, noise, epsilon):
+    """Compute the smallest δ of one step, to 40 digits."""
+    with mpmath.workdps(40):
+        mu, inner = 1 / mpmath.mpf(noise), mpmath.log1p(mpmath.expm1(epsilon) / rate)
         likely = mpmath.ncdf(mu / 2 - inner / mu)
         return rate * (likely - mpmath.exp(inner) * mpmath.ncdf(-mu / 2 - inner / mu))
 
-    with mpmath.workdps(40):
-        assert exact(ours) <= delta < exact(ours * 0.999)
+
+@pytest.mark.filterwarnings("error")
+def test_losses_too_large_to_be_shown_have_no_finite_epsilon():
+    shown, not_shown = (
+        poisson_gaussian_epsilon(0.1, noise, 1, 1e-5, interval=0.01) for noise in (0.035, 0.031)
+    )
+    assert 500 < shown < 600
+    assert one_step(0.1, 0.035, shown) <= 1e-5 < one_step(0.1, 0.035, shown * 0.999)
+    assert one_step(0.1, 0.031, 600) > 1e-5
+    assert not_shown == math.inf
 
 
 def test_renyi_is_the_moments_accountant_at_the_best_integer_order():
@@ -98,6 +109,12 @@ def test_rate_1_is_in_closed_form_and_the_largest_there_is():
     assert poisson_gaussian_epsilon(1, noise, 64, 1e-5) <= 1.0
 
 
+@pytest.mark.filterwarnings("error")
+def test_noise_for_more_than_losses_show_is_that_of_another_account():
+    noise = noise_for(1000.0, 1e-5, 0.01, 1000, "rdp")
+    assert poisson_gaussian_epsilon(0.01, noise, 1000, 1e-5, "rdp") == pytest.approx(1000, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -110,6 +127,8 @@ def test_rate_1_is_in_closed_form_and_the_largest_there_is():
         (lambda: noise_for(1.0, 1e-5, 0.0, 1), "rate"),
         (lambda: noise_for(-1.0, 1e-5, 0.1, 1), "epsilon"),
         (lambda: noise_for(1e-6, 1e-9, 0.1, 1, "rdp"), "found no rates and noise"),
+        (lambda: noise_for(1000.0, 1e-5, 0.01, 1000), "below 600 .* got 1000: use .* 'rdp'"),
+        (lambda: rates_and_noise([1, 600], [1e-5] * 2, [0.5] * 2, 0.01, 9), "below 600"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(call, message):

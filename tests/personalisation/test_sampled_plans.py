@@ -152,6 +152,15 @@ def test_a_group_of_one_alone_and_steps_not_yet_taken():
     assert 0 < plan.epsilon(16)["only"] < plan.epsilon()["only"] <= 1.0
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["sample", "scale", "uniform"])
+def test_a_budget_larger_than_losses_show_is_refused_in_one_line(kind):
+    people, sizes = {"all": Budget(1000.0)}, {"all": 26_561}
+    with pytest.raises(InputError, match=r"'pld'.* below 600 .* got 1000: use .*'rdp'") as error:
+        plan_dpsgd(people, sizes, steps=1000, kind=kind, rate=0.01)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

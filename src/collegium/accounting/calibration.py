@@ -20,6 +20,7 @@ from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.subsampled import (
     ACCOUNTS,
     INTERVAL,
+    MOST_SHOWN,
     poisson_gaussian_epsilon,
     rough_epsilon,
 )
@@ -72,7 +73,7 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, account: st
     Raises
     ------
     InputError
-        If an argument is out of range, or the account cannot show so small an epsilon.
+        If an argument is out of range, or the account cannot show so small or so large an epsilon.
 
     Examples
     --------
@@ -86,6 +87,7 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, account: st
     _check(rate, steps, account)
     if rate == 1:
         return math.sqrt(steps) / mu * (1 + 2.0**-44)
+    _require_shown(epsilon, account)
     accounts, log_rate = _Accounts(steps, account, [epsilon]), math.log(rate)
     # The Gaussian limit of many steps: mu = q sqrt(T (exp(1/σ²) - 1)).
     start = -0.5 * math.log(math.log1p((mu / rate) ** 2 / steps))
@@ -117,6 +119,7 @@ def rates_and_noise(
     if len(epsilons) == 1:
         noise = noise_for(epsilons[0], deltas[0], mean_rate, steps, account)
         return Solution(noise, np.array([mean_rate]))
+    _require_shown(max(epsilons), account)
     return _Search(epsilons, deltas, shares, mean_rate, steps, account).found()
 
 
@@ -136,7 +139,7 @@ class _Accounts:
     def coarse(self, log_rate: float, log_noise: float, delta: float) -> float:
         """Losses on a coarse grid."""
         point = math.exp(log_rate), math.exp(log_noise), self.steps, delta
-        return math.log(max(poisson_gaussian_epsilon(*point, interval=self.interval), _LEAST))
+        return _log(poisson_gaussian_epsilon(*point, interval=self.interval))
 
     def extrapolated(self, log_rate: float, log_noise: float, delta: float) -> float:
         """Losses on two coarse grids."""
@@ -144,12 +147,17 @@ class _Accounts:
         one = poisson_gaussian_epsilon(*point, interval=self.interval)
         two = poisson_gaussian_epsilon(*point, interval=2 * self.interval)
         rest = 1 - (INTERVAL / self.interval) ** 2
-        return math.log(max(one - (two - one) / 3 * rest, one / 2, _LEAST))
+        return _log(max(one - (two - one) / 3 * rest, one / 2) if two < math.inf else two)
 
     def exact(self, log_rate: float, log_noise: float, delta: float) -> float:
         """What counts."""
         point = math.exp(log_rate), math.exp(log_noise), self.steps, delta
-        return math.log(max(poisson_gaussian_epsilon(*point, account=self.account), _LEAST))
+        return _log(poisson_gaussian_epsilon(*point, account=self.account))
+
+
+def _log(epsilon: float) -> float:
+    """Take a logarithm to search with: finite, and past every budget where epsilon is infinite."""
+    return math.log(max(epsilon, _LEAST)) if epsilon < math.inf else math.log(2 * MOST_SHOWN)
 
 
 def _climbed(
@@ -348,6 +356,14 @@ def _nothing_found(account: str) -> InputError:
         "or smaller than it can show (Rényi orders end at 16,384, the grid of losses at 1e-4); use another "
         "account, clips instead of rates, or full batch"
     )
+
+
+def _require_shown(epsilon: float, account: str) -> None:
+    if account == "pld" and epsilon >= MOST_SHOWN:
+        raise InputError(
+            f"loss distributions (accountant 'pld') show an epsilon below {MOST_SHOWN:g} where owners are "
+            f"sampled, got {epsilon:g}: use the accountant 'rdp', or take everybody in every step"
+        )
 
 
 def _check(rate: float, steps: int, account: str) -> None:

@@ -49,6 +49,8 @@ INTERVAL = 1e-4
 _CONVOLUTION_ERROR = 1e-11
 _ROUND_UP = 1 + 1e-12
 _MOST_ORDER = 2**14
+MOST_SHOWN = 600.0
+"""The largest ε that loss distributions show: e^-ε, times probabilities, has to be a float."""
 
 
 def poisson_gaussian_epsilon(
@@ -79,6 +81,7 @@ def poisson_gaussian_epsilon(
     Returns
     -------
     float
+        By loss distributions infinite where it is above 600, which is more than they can show.
 
     Raises
     ------
@@ -118,7 +121,9 @@ def _by_pld(rate: float, noise: float, steps: int, delta: float, interval: float
         )
     losses = poisson_gaussian_losses(rate, noise, steps, interval)
     left = delta * (1 - 1e-12) - _CONVOLUTION_ERROR
-    return float(losses.get_epsilon_for_delta(left)) * _ROUND_UP
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        epsilon = float(losses.get_epsilon_for_delta(left)) * _ROUND_UP
+    return epsilon if epsilon <= MOST_SHOWN else math.inf
 
 
 @lru_cache(maxsize=4096)
