@@ -10,7 +10,7 @@ the target in it, so that the logarithm of the odds of the target that a fit imp
 for each column's cell: how well these rank is seen without drawing rows ("odds"), and what noise does to
 them, too, by fitting the same people once with noise and once without.
 
-    python -m benchmarks.synthesis_pairs --seeds 12    # six minutes; standard errors
+    python -m benchmarks.synthesis_pairs --seeds 12    # three minutes; standard errors
     python -m benchmarks.synthesis_pairs --odds        # the fits alone, 6 seeds, a minute
 """
 
@@ -85,7 +85,7 @@ CASES = (
     replace(BASE, name="as first, 20,000 rows drawn", rows=20_000),
 )
 NOISES = (0.0, 0.5, 1.0, 1.5, 2.0)
-SOFTNESSES = (0.1, 0.3, 1.0, 3.0, 10.0)
+SOFTNESSES = (0.1, 0.3, SOFTNESS, 1.5, 3.0)
 
 
 def counts(codes: Codes, columns: Clique, sizes: Sequence[int]) -> Floats:
@@ -326,6 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     data = adult()
     warnings.simplefilter("ignore")
+    print(f"Softness {SOFTNESS:g} where nothing else is said; {given.seeds} draws of people.\n")
     if not given.odds:
         print_cases(data, given.seeds)
     print_added(data, given.seeds)

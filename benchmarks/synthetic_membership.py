@@ -17,8 +17,8 @@ People of one release share its noise, so intervals (95 %) are of releases drawn
 those of μ that was charged: Φ(μ/√2) for the area under the curve and Φ(Φ⁻¹(α) + μ) for what is found at α.
 By default those of ε = 3 weigh no more than those of ε = 2 where there are many people, and pay no more.
 
-    python -m benchmarks.synthetic_membership            # 22,400 people of each level in each case
-    python -m benchmarks.synthetic_membership --quick    # 1,600, a minute
+    python -m benchmarks.synthetic_membership            # 22,400 people of each level in each case; minutes
+    python -m benchmarks.synthetic_membership --quick    # 1,600
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Case:
     epsilons: tuple[float, ...] = (1.0, 2.0, 3.0)
     goal: str = "auto"
     weights: str = "saturating"
-    asked: int = 64
+    asked: int = 128
     with_rows: int = 12
 
 
