@@ -204,7 +204,7 @@ def test_what_a_crash_takes_is_paid_for_once_and_the_table_is_made_without(
     lost = where == "keep"
     assert drawn == [its for its in (1, 2, 3) if its > number or (its == number and not lost)]
     told = released(out, "privacy.json")
-    assert (told["noisy counts"], told["noisy counts_lost"]) == (3, int(lost))
+    assert (told["draws"], told["draws_lost"]) == (3, int(lost))
     rows = pd.read_csv(out / "release" / "synthetic.csv")
     assert len(rows) == N and not trouble(out)
     page = (out / "release" / "README.md").read_text(encoding="utf-8")

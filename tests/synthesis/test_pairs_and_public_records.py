@@ -24,7 +24,7 @@ def chosen(sigma, seed=0, most_cells=1 << 16, n=10_000, signal=0.2):
     expected = [n * np.outer(own[a], own[b]) for a, b in PAIRS]
     apart = np.where(np.arange(len(PAIRS)) % 3 == 0, signal * n * rng.random(len(PAIRS)), 0)
     return chosen_pairs(
-        apart, PAIRS, expected, lambda m: sigma * math.sqrt(m), SIZES, FIXED, most_cells
+        apart, 0.0, PAIRS, expected, lambda m: sigma * math.sqrt(m), SIZES, FIXED, most_cells
     ), apart
 
 
@@ -57,15 +57,22 @@ def test_a_tree_that_is_large_anyway_may_grow_to_twice_its_size():
     sizes = (40, 50, 2, 2)
     expected = np.full((2, 2), 2500.0)
     pairs = chosen_pairs(
-        np.array([5000.0]), [(2, 3)], [expected], lambda m: 1.0, sizes, [(0, 1)], most_cells=100
+        np.array([5000.0]),
+        0.0,
+        [(2, 3)],
+        [expected],
+        lambda m: 1.0,
+        sizes,
+        [(0, 1)],
+        most_cells=100,
     )
     assert pairs == [(2, 3)]
 
 
 def test_no_candidates_are_no_pairs():
-    assert chosen_pairs(np.array([]), [], [], lambda m: 1.0, SIZES, FIXED) == []
+    assert chosen_pairs(np.array([]), 0.0, [], [], lambda m: 1.0, SIZES, FIXED) == []
     even = np.ones((5, 6))
-    assert chosen_pairs(np.array([0.0]), [(0, 1)], [even], lambda m: 1.0, SIZES, FIXED) == []
+    assert chosen_pairs(np.array([0.0]), 0.0, [(0, 1)], [even], lambda m: 1.0, SIZES, FIXED) == []
 
 
 # ------------------------------------------------------------------- public records beside noisy counts

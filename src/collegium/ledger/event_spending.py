@@ -51,12 +51,14 @@ class EventSpending(Spending):
         noise_seed: int | None,
         spend: float = 1.0,
     ) -> tuple[Neighbours, Self]:
-        """Find out what a ledger allows, and about which neighbours. ``spend``: share of what people have left.
+        """Find out what a ledger allows, and about which neighbours.
+
+        ``spend``: share of what people have left.
 
         Raises
         ------
         InputError
-            If it is no ledger, noise is from a seed, or neighbours are said to be less than it promises about.
+            If it is no ledger, noise is from a seed, or neighbours are said to be less than it promises.
         BudgetExceededError
             If nobody has anything left.
         """

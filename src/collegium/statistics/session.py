@@ -182,7 +182,9 @@ class Statistics(Answering):
             refuse_empty(frame)
             granted, frame = who_granted(frame, budgets, privacy, owner, delta)
             if ledger is not None:
-                from collegium.statistics.ledgered import StatisticsSpending  # a database comes with it
+                from collegium.statistics.ledgered import (
+                    StatisticsSpending,  # a database comes with it
+                )
 
                 self._neighbours, self._spending = StatisticsSpending.begin(
                     ledger, granted, neighbours, noise_seed

@@ -3,7 +3,8 @@
 With a staircase (:func:`~collegium.weighted_sums.weights.staircase`) the j-th noisy counts are of everybody
 who grants at least the j-th budget, with the weight w_j. Those of one group alone are S_g/w_g -
 S_{g+1}/w_{g+1}, and those of all people alike S_1/w_1: both are linear in what was drawn, so that their
-difference has a known standard deviation.
+difference has a known standard deviation. To it adds that people who were dealt into groups at random would
+differ as well: p(1 - p)(1/n_g - 1/n) in a cell of share p.
 """
 
 from __future__ import annotations
@@ -66,7 +67,13 @@ def group_differences(
             a[one + 1] = -1 / scale[one + 1] / size
         a[0] -= 1 / scale[0] / total
         name = ", ".join(groups[place] for place in members.tolist())
-        for column, (apart, sd) in _by_column(steps, a).items():
+        whole = np.zeros(len(steps))
+        whole[0] = 1 / scale[0] / total
+        shares = {column: found for column, (found, _) in _by_column(steps, whole).items()}
+        by_chance = max(1 / size - 1 / total, 0.0)  # people who were dealt into groups differ, too
+        for column, (apart, noise) in _by_column(steps, a).items():
+            p = np.clip(shares[column], 0.0, 1.0)
+            sd = np.sqrt(noise**2 + p * (1 - p) * by_chance)
             z = apart / sd
             n = len(apart)
             rows.append(

@@ -246,8 +246,8 @@ class Synthesis:
         """Tell how far the people of each group are from all people, column by column.
 
         Returns a frame with columns ``group``, ``column``, ``apart`` (total variation of noisy shares),
-        ``explained`` (what noise alone makes of it, on average) and ``p_same`` (how often noise alone would
-        make as much or more, by a χ² test); None where it was not measured.
+        ``explained`` (what noise and chance make of it, on average) and ``p_same`` (how often these
+        would make as much or more, by a χ² test); None where it was not measured.
         """
         found = self._of_stage(FIRST, drawn)
         if found is None or len(found["weights"]) < 2:
@@ -274,7 +274,7 @@ class Synthesis:
         if not self.stages.has(PAIRS):
             if self.candidates:
                 told.append(f"Nothing is measured of {alone}: {follows}.")
-        elif drawn is None and self.stages.signal < WEAK:
+        elif self.stages.signal < WEAK:
             told.append(
                 f"So few people with such budgets tell little of {alone}: it may be that no pair is worth "
                 f"its noise, and {follows}."
@@ -409,7 +409,9 @@ class Synthesis:
         expected = [one * total for one in self._expected(known, self.candidates)]
         fixed = [*self.first, *(rule.columns for rule in self.rules)]
         values: Floats = np.asarray(scores["steps"], dtype=np.float64) * GRID
-        chosen = chosen_pairs(values, self.candidates, expected, stage.sd, sizes, fixed)
+        chosen = chosen_pairs(
+            values, float(scores["sd"]), self.candidates, expected, stage.sd, sizes, fixed
+        )
         return chosen or self.first
 
     def _expected(self, known: _Known, pairs: Sequence[Clique]) -> list[Floats]:

@@ -25,6 +25,7 @@ _REFUSED_IN_A_ROW = 60
 
 def chosen_pairs(
     scores: Floats,
+    score_sd: float,
     candidates: Sequence[Clique],
     expected: Sequence[Floats],
     sd: Callable[[int], float],
@@ -34,16 +35,18 @@ def chosen_pairs(
 ) -> list[Clique]:
     """Choose pairs.
 
-    ``scores`` (n,): noisy, in units of weight. ``expected``: count of each cell of each pair, if nothing is
-    measured.
+    ``scores`` (n,): noisy, in units of weight; ``score_sd``: standard deviation of their noise.
+    ``expected``: count of each cell of each pair, if nothing is measured.
     ``sd``: standard deviation of the noise, given how many pairs are measured.
     ``sizes``: cells of each column. ``fixed``: what is in the tree anyway.
     """
     best, most = [], 0.0
+    # What noise may have made of it is not counted, and nothing is further off than all there is, twice.
+    surely = np.minimum(scores - score_sd, np.array([2 * float(one.sum()) for one in expected]))
     budget = max(most_cells, 2 * cells_needed(sizes, fixed))
     for count in _counts(len(candidates)):
         moved = _MOVED * sd(count)
-        gains = scores - np.array([np.minimum(moved, 2 * one).sum() for one in expected])
+        gains = surely - np.array([np.minimum(moved, 2 * one).sum() for one in expected])
         pairs, gained = _within(gains, candidates, count, sizes, fixed, budget)
         if gained > most:
             best, most = pairs, gained

@@ -161,7 +161,7 @@ def _bias(data: SynthesisReport) -> Sequence[Block]:
                 Column("level", False),
                 Column("column", False),
                 Column("apart"),
-                Column("by noise alone"),
+                Column("by noise and chance"),
                 Column("p if the same"),
             ),
             rows,

@@ -22,7 +22,7 @@ class SynthesisTerms(EventTerms):
     """
 
     method: ClassVar[str] = SynthesisKind.name
-    drawn: ClassVar[str] = "noisy counts"
+    drawn: ClassVar[str] = "draws"
     draws: ClassVar[str] = "makes"
 
     goal: str
