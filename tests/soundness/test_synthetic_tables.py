@@ -265,7 +265,7 @@ def test_one_of_six_people_moves_each_vector_by_no_more_than_is_charged(relation
     rng = np.random.default_rng([len(relation), len(face)])
     target = "sick" if face.get("goal") == "both" else None
     nearest = 0.0
-    for _ in range(150):
+    for _ in range(60):
         owners = [f"o{one}" for one in range(6) for _ in range(rng.integers(1, 5))]
         groups = [int(name[1:]) % 3 for name in owners]
         budgets = Budgets({"x": Budget(9.0), "y": Budget(1.5), "z": Budget(4.0)}, groups, owners)
@@ -306,7 +306,7 @@ def test_one_of_six_people_moves_each_vector_by_no_more_than_is_charged(relation
             charge = float(np.sqrt(event.mu_squared[group]))
             assert mu <= charge * (1 + 1e-9)
             nearest = max(nearest, mu / charge)
-    assert nearest > 0.75  # rows at random: the test above shows that bounds are reached
+    assert nearest > 0.6  # rows at random: the test above shows that bounds are reached
 
 
 # ------------------------------------------------------------------- the account
