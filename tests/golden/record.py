@@ -49,6 +49,7 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
 - ``init`` names a study by what is predicted and from which file, and says that this stands on receipts.
 - Kept terms of votes say what a ledger promises, if there is one, and a quality has precision and recall at
   thresholds (none, where there are more than two classes). Studies on a ledger say how much they spend.
+- The commented example of every key has the section of synthetic tables, and names them among the methods.
 """
 
 from __future__ import annotations

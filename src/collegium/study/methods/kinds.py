@@ -75,11 +75,11 @@ def belonging() -> dict[str, Mapping[str, tuple[str, ...]]]:
 
 
 def _method_section() -> type[Method]:
-    themselves = [f"[{cls.section}]" for one in _by_sections()[:-1] for cls in one.sections]
+    *first, last = [f"[{cls.section}]" for one in _by_sections()[:-1] for cls in one.sections]
     meaning = " ".join(
         [
             "auto: chosen from public facts, with everything else that a file leaves open; where a section "
-            f"says how it is learnt, that decides: {' and '.join(themselves)} mean themselves, others "
+            f"says how it is learnt, that decides: {', '.join(first)} and {last} mean themselves, others "
             f"{FALLBACK.name}.",
             *(f"{one.name}: {one.meaning}" for one in KINDS.values()),
         ]
