@@ -75,11 +75,12 @@ def belonging() -> dict[str, Mapping[str, tuple[str, ...]]]:
 
 
 def _method_section() -> type[Method]:
-    *first, last = [f"[{cls.section}]" for one in _by_sections()[:-1] for cls in one.sections]
+    themselves = [f"[{cls.section}]" for one in _by_sections()[:-1] for cls in one.sections]
+    named = " and ".join(filter(None, [", ".join(themselves[:-1]), *themselves[-1:]]))
     meaning = " ".join(
         [
             "auto: chosen from public facts, with everything else that a file leaves open; where a section "
-            f"says how it is learnt, that decides: {', '.join(first)} and {last} mean themselves, others "
+            f"says how it is learnt, that decides: {named} mean themselves, others "
             f"{FALLBACK.name}.",
             *(f"{one.name}: {one.meaning}" for one in KINDS.values()),
         ]
