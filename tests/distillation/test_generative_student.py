@@ -72,15 +72,44 @@ def test_losses_are_those_of_one_more_class():
 
 
 def test_features_are_matched_by_the_generator_alone():
+    """What the generator lessens is the distance of mean features, and moves public records' ones nowhere."""
     network = classifier(6, 3, (8, 5), seed=0).eval()
-    real, fake = torch.rand(30, 6), torch.rand(30, 6, requires_grad=True)
-    loss = training.feature_matching_loss(network, real, fake)
+    known, real = torch.rand(10, 6), torch.rand(30, 6, requires_grad=True)
+    fake = torch.rand(30, 6, requires_grad=True)
+    losses = training._losses(network, known, torch.zeros(10, 3), real, fake, 1.0)
     with torch.no_grad():
         wanted = (network[:-1](real).mean(0) - network[:-1](fake).mean(0)).square().mean()
-    assert torch.allclose(loss, wanted, atol=1e-7)
-    (found,) = torch.autograd.grad(loss, [fake])
-    assert found.abs().sum() > 0
-    assert training.feature_matching_loss(network, real, real).item() == 0
+        judged = training.unlabelled_loss(network(real), network(fake))
+    assert torch.allclose(losses[1], wanted, atol=1e-7)
+    assert torch.allclose(losses[0], judged, atol=1e-6)  # answers that say nothing have no loss
+    of_real, of_fake = torch.autograd.grad(losses[1], [real, fake], allow_unused=True)
+    assert of_real is None and of_fake.abs().sum() > 0
+
+
+def test_hidden_layers_cannot_outgrow_their_noise():
+    """After training their weights are as long as where layers had been scaled to a variance of 1."""
+    fitted = student(epochs=3).fit_released(PUBLIC, *answers())
+    network = classifier(64, 4, (64, 32), seed=0)
+    order = torch.randperm(400, generator=torch.Generator().manual_seed(0))
+    settle(network, torch.from_numpy(PUBLIC / 16).float()[order])
+    before, after = (
+        [layer.weight.norm(dim=1) for layer in one if isinstance(layer, torch.nn.Linear)]
+        for one in (network, fitted.network_)
+    )
+    for hidden in (0, 1):
+        assert torch.allclose(before[hidden], after[hidden], rtol=1e-4)
+    assert not torch.allclose(before[2], after[2], rtol=1e-2)
+
+
+def test_features_are_what_it_learns_from():
+    few = student(features="scattering", n_components=20, epochs=25, hidden=(32,))
+    fitted = few.fit_released(PUBLIC.reshape(-1, 8, 8), *answers())
+    assert fitted.score(NEW.reshape(-1, 8, 8), NEW_DIGITS) > 0.9
+    assert fitted.network_[1].in_features == 20
+    assert fitted.generator_(torch.rand(3, 16)).shape == (3, 20)
+    kept = pickle.loads(pickle.dumps(fitted))
+    new = NEW.reshape(-1, 8, 8)[:30]
+    assert np.array_equal(kept.predict_proba(new), fitted.predict_proba(new))
 
 
 def test_layers_start_with_outputs_of_variance_one():
@@ -153,6 +182,8 @@ def test_tables_and_plain_labels_work_too():
         ({"hidden": ()}, "one a layer"),
         ({"hidden": (0,)}, "each of hidden"),
         ({"noise_size": 0}, "noise_size"),
+        ({"n_components": 0}, "n_components"),
+        ({"features": "wavelets"}, "features must be"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"generated_weight": -1.0}, "generated_weight"),
         ({"input_shape": (1, 7, 8)}, "input_shape"),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.checks import check_positive, check_whole
+from collegium.distillation.embedding import PublicEmbedding
 from collegium.distillation.released import Floats, ReleasedAnswers, as_numbers
 from collegium.distillation.semi_supervised import SemiSupervisedStudent
 from collegium.errors import InputError
@@ -27,16 +28,22 @@ class GenerativeStudent(SemiSupervisedStudent):
 
     Parameters
     ----------
+    features : transformer or {"scattering"}, optional
+        Public feature extractor; see :class:`~collegium.distillation.embedding.PublicEmbedding`. The student
+        then learns from principal components of features, and the generator makes these. Default: the records
+        as they are.
+    n_components : int, default=200
+        Principal components of features at most.
     input_shape : tuple of int, optional
         (channels, height, width) of flattened images. Default: flat records are vectors.
     hidden : sequence of int, default=(500, 250)
         Units of the hidden layers.
     noise_size : int, default=100
         Numbers that a record is made of.
-    epochs : int, default=20
+    epochs : int, default=60
         Passes over the public records.
-    batch_size : int, default=100
-        Public, generated and answered records in a step, each.
+    batch_size : int, default=50
+        Public and generated records in a step, each, and half as many answered ones.
     learning_rate : float, default=0.003
         Adam's for both networks; falls to 0 over the second half of the steps.
     generated_weight : float, default=1
@@ -59,8 +66,8 @@ class GenerativeStudent(SemiSupervisedStudent):
 
     Notes
     -----
-    Everything here is post-processing of the release. Images are divided by the public maximum; other
-    records are standardised by public mean and spread.
+    Everything here is post-processing of the release. Images are divided by the public maximum, features by
+    their public root mean square; other records are standardised by public mean and spread.
 
     References
     ----------
@@ -81,17 +88,21 @@ class GenerativeStudent(SemiSupervisedStudent):
 
     def __init__(
         self,
+        features: Any = None,
         *,
+        n_components: int = 200,
         input_shape: tuple[int, ...] | None = None,
         hidden: tuple[int, ...] = (500, 250),
         noise_size: int = 100,
-        epochs: int = 20,
-        batch_size: int = 100,
+        epochs: int = 60,
+        batch_size: int = 50,
         learning_rate: float = 3e-3,
         generated_weight: float = 1.0,
         device: str = "auto",
         random_state: int | None = None,
     ) -> None:
+        self.features = features
+        self.n_components = n_components
         self.input_shape = input_shape
         self.hidden = hidden
         self.noise_size = noise_size
@@ -109,14 +120,18 @@ class GenerativeStudent(SemiSupervisedStudent):
 
         device = find_machine(self.device).device
         self._shape = record_shape(released.X, self.input_shape, images=released.X.ndim > 2)
+        self._embedding = None
+        if self.features is not None:
+            self._embedding = PublicEmbedding(self.features, self.n_components, unit=False)
         records = self._scaled(released.X, fit=True)
+        self._width = records.shape[1]
         answers = released.evidence(_MISTRUST)[released.queries]
         course = Course(self.epochs, self.batch_size, self.learning_rate, self.generated_weight)
         seed = self.random_state or 0
         self.network_ = self._new_network(released.n_classes)
         self.generator_, self.steps_ = train(
             self.network_,
-            Lesson(records, answers, released.queries, bounded=len(self._shape) == 3),
+            Lesson(records, answers, released.queries, bounded=self._is_image),
             course,
             self.noise_size,
             device,
@@ -154,21 +169,32 @@ class GenerativeStudent(SemiSupervisedStudent):
     def _new_network(self, n_classes: int) -> Any:
         from collegium.distillation.generative_student_networks import classifier
 
-        size = int(np.prod(self._shape))
-        return classifier(size, n_classes, tuple(self.hidden), self.random_state or 0)
+        return classifier(self._width, n_classes, tuple(self.hidden), self.random_state or 0)
+
+    @property
+    def _is_image(self) -> bool:
+        return len(self._shape) == 3 and self.features is None
 
     def _scaled(self, X: NDArray[Any], *, fit: bool) -> NDArray[np.float32]:
-        """Flatten; divide images by their public maximum, standardise other records."""
+        """Flatten and scale, or embed: as the networks see records."""
         if int(np.prod(X.shape[1:])) != self.n_features_in_:
             raise InputError(
                 f"records of shape {X.shape[1:]} were given; the public records have shape {self._shape}: "
                 "prepare them in the same way"
             )
-        table = as_records(X, (self.n_features_in_,)).astype(np.float64)
+        if self._embedding is not None:
+            table = (self._embedding.fit_transform if fit else self._embedding.transform)(X)
+        else:
+            table = as_records(X, (self.n_features_in_,)).astype(np.float64)
         if fit:
-            image = len(self._shape) == 3
-            spread = np.full(table.shape[1], np.abs(table).max()) if image else table.std(axis=0)
-            self._centre = np.zeros(table.shape[1]) if image else table.mean(axis=0)
+            ones = np.ones(table.shape[1])
+            self._centre = 0 * ones
+            if self._embedding is not None:
+                spread = ones * np.sqrt((table**2).mean())
+            elif self._is_image:
+                spread = ones * np.abs(table).max()
+            else:
+                self._centre, spread = table.mean(axis=0), table.std(axis=0)
             self._spread = np.where(spread > 0, spread, 1.0)
         return np.asarray((table - self._centre) / self._spread, dtype=np.float32)
 
@@ -178,7 +204,12 @@ class GenerativeStudent(SemiSupervisedStudent):
             raise InputError(f"hidden must be whole numbers, one a layer, got {self.hidden!r}")
         for units in hidden:
             check_whole("each of hidden", units)
-        for name, least in (("noise_size", 1), ("epochs", 1), ("batch_size", 2)):
+        for name, least in (
+            ("n_components", 1),
+            ("noise_size", 1),
+            ("epochs", 1),
+            ("batch_size", 2),
+        ):
             check_whole(name, getattr(self, name), least)
         check_positive("learning_rate", self.learning_rate)
         check_positive("generated_weight", self.generated_weight)

@@ -27,7 +27,10 @@ class Noisy(nn.Module):
 
 
 def classifier(n_inputs: int, n_classes: int, hidden: tuple[int, ...], seed: int) -> nn.Sequential:
-    """Make the student: a perceptron with noise before each layer and weights of free length.
+    """Make the student: a perceptron with noise before each layer, and normalised weights.
+
+    How long the weights of hidden layers are is not learnt: a layer that grows would get rid of its noise,
+    as Salimans et al.'s does not (their code scales the last layer alone).
 
     Examples
     --------
@@ -39,7 +42,9 @@ def classifier(n_inputs: int, n_classes: int, hidden: tuple[int, ...], seed: int
         layers: list[nn.Module] = [Noisy(_NOISE[0])]
         width = n_inputs
         for units in hidden:
-            layers += [weight_norm(nn.Linear(width, units)), nn.ReLU(), Noisy(_NOISE[1])]
+            layer = weight_norm(nn.Linear(width, units))
+            layer.parametrizations.weight.original0.requires_grad_(False)
+            layers += [layer, nn.ReLU(), Noisy(_NOISE[1])]
             width = units
         return nn.Sequential(*layers, weight_norm(nn.Linear(width, n_classes)))
 
@@ -67,7 +72,7 @@ def generator(noise_size: int, n_outputs: int, bounded: bool, seed: int) -> nn.S
 
     ``bounded``: whether values lie in (0, 1), as pixels do.
     """
-    hidden = 256
+    hidden = 250
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Sequential(

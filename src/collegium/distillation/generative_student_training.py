@@ -10,13 +10,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (PyTorch's own name for it)
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from collegium.distillation.generative_student_networks import generator, settle
 from collegium.distillation.losses import evidence_loss
 
 _BETAS = (0.5, 0.999)
 _SETTLING = 500  # public records by which layers are scaled
-_KEPT = 0.998  # of the average of the student's parameters, at each step
+_KEPT = 0.999  # of the average of the student's parameters, at each step
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +70,8 @@ def train(
     )
     network.to(device).train()
     average = copy.deepcopy(network)
-    both = [
-        torch.optim.Adam(one.parameters(), lr=course.learning_rate, betas=_BETAS)
-        for one in (network, maker)
-    ]
+    learnt = [[p for p in one.parameters() if p.requires_grad] for one in (network, maker)]
+    both = [torch.optim.Adam(those, lr=course.learning_rate, betas=_BETAS) for those in learnt]
     total = course.epochs * max(1, n // size)
     coins = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
@@ -82,15 +81,19 @@ def train(
                 for group in optimiser.param_groups:
                     group["lr"] = course.learning_rate * min(1.0, 2 * (1 - number / total))
             real = records[torch.randint(n, (size,), generator=coins)].to(device)
-            heard = torch.randint(len(answered), (size,), generator=coins)
-            known = records[answered[heard]].to(device)
-            noise = torch.rand((size, noise_size), generator=coins).to(device)
-            fake = maker(noise)
-            loss = _student_loss(
-                network, real, fake.detach(), known, evidence[heard].to(device), course
-            )
-            _step(both[0], loss)
-            _step(both[1], feature_matching_loss(network, real, fake))
+            asked = torch.randint(len(answered), (-(-size // 2),), generator=coins)
+            known, said = records[answered[asked]].to(device), evidence[asked].to(device)
+            fake = maker(torch.rand((size, noise_size), generator=coins).to(device))
+            with parametrize.cached():  # weights are normalised once
+                losses = _losses(network, known, said, real, fake, course.generated_weight)
+            gradients = [
+                torch.autograd.grad(loss, those, retain_graph=True)
+                for loss, those in zip(losses, learnt, strict=True)
+            ]
+            for optimiser, those, found in zip(both, learnt, gradients, strict=True):
+                for parameter, gradient in zip(those, found, strict=True):
+                    parameter.grad = gradient
+                optimiser.step()
             with torch.no_grad():
                 for kept, now in zip(average.parameters(), network.parameters(), strict=True):
                     kept.lerp_(now, 1 - min(_KEPT, number / (number + 10)))
@@ -99,20 +102,17 @@ def train(
     return maker.eval().cpu(), total
 
 
-def _student_loss(
-    network: nn.Module,
-    real: Tensor,
-    fake: Tensor,
-    known: Tensor,
-    evidence: Tensor,
-    course: Course,
-) -> Tensor:
-    of_known, of_real, of_fake = network(torch.cat([known, real, fake])).split(
-        [len(known), len(real), len(fake)]
-    )
-    answers = evidence_loss(of_known, evidence).mean()
-    total: Tensor = answers + course.generated_weight * unlabelled_loss(of_real, of_fake)
-    return total
+def _losses(
+    network: nn.Sequential, known: Tensor, said: Tensor, real: Tensor, fake: Tensor, weight: float
+) -> tuple[Tensor, Tensor]:
+    """Compute what student and generator lessen, from one pass of the same records."""
+    features, last = network[:-2], network[-2:]
+    of_known, of_real = features(torch.cat([known, real])).split([len(known), len(real)])
+    of_fake = features(fake)
+    outputs = last(torch.cat([of_known, of_real, of_fake]))
+    answers, reals, fakes = outputs.split([len(known), len(real), len(fake)])
+    student = evidence_loss(answers, said).mean() + weight * unlabelled_loss(reals, fakes)
+    return student, feature_matching_loss(of_real.detach(), of_fake)
 
 
 def unlabelled_loss(of_real: Tensor, of_fake: Tensor) -> Tensor:
@@ -134,16 +134,14 @@ def unlabelled_loss(of_real: Tensor, of_fake: Tensor) -> Tensor:
     return (F.softplus(-real).mean() + F.softplus(fake).mean()) / 2
 
 
-def feature_matching_loss(network: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
-    """Mean squared distance of the mean features, at the last hidden layer: section 3.1 of the same."""
-    assert isinstance(network, nn.Sequential)
-    features = network[:-1]
-    with torch.no_grad():
-        wanted = features(real).mean(dim=0)
-    return F.mse_loss(features(fake).mean(dim=0), wanted)
+def feature_matching_loss(of_real: Tensor, of_fake: Tensor) -> Tensor:
+    """Mean squared distance of the mean features: section 3.1 of the same.
 
+    ``of_real``, ``of_fake`` (n, n_features): what the last hidden layer gives of both.
 
-def _step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-    optimiser.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    optimiser.step()
+    Examples
+    --------
+    >>> float(feature_matching_loss(torch.tensor([[0.0], [2.0]]), torch.tensor([[4.0]])))
+    9.0
+    """
+    return F.mse_loss(of_fake.mean(dim=0), of_real.mean(dim=0))
