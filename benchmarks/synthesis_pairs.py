@@ -140,11 +140,11 @@ class Fit:
         self, marginals: Sequence[Marginal], sizes: Sequence[int], softness: float = SOFTNESS
     ) -> None:
         n, target = len(marginals), len(sizes) - 1
-        # Softness is that of the median cell. Where it is one that is known exactly, noisy ones would hardly
+        # Softness is that of a typical cell. Where it is one that is known exactly, noisy ones would hardly
         # count at all: so it is set to be that of the target pairs.
         sds = np.concatenate([np.full(one.shares.size, float(one.sd)) for one in marginals])
         reference = float(marginals[0].sd)
-        relative = softness * float(np.median(sds)) / reference
+        relative = softness * float(np.sqrt(np.mean(sds**2))) / reference
         self.tree = JunctionTree.of(sizes, [one.columns for one in marginals])
         beliefs, found = fit(self.tree, marginals, softness=relative)
         self.tables, _ = beliefs.tables(found)

@@ -95,10 +95,13 @@ def test_a_run_ends_where_it_holds_enough():
 def test_parts_are_shrunk_towards_equal_ones_as_far_as_noise_explains_them():
     frequent = np.full(8, 0.1)
     rng = np.random.default_rng(0)
-    noise = Coarsening.of(np.append(frequent, rng.normal(0.001, 0.01, 20)), 0.01)
+    noise = Coarsening.of(
+        np.append(frequent, np.clip(rng.normal(0.001, 0.01, 20), -1, 0.0099)), 0.01
+    )
     assert noise.within[8:] == pytest.approx(np.full(20, 0.05))  # nothing but noise: equal parts
     # One of five is 2.9 deviations up, more than noise explains: shrunk, and still the largest by far.
-    signal = Coarsening.of(np.append(frequent, [0.029, 0.0, 0.0, 0.0, 0.0]), 0.01)
+    place = np.append(np.arange(8), np.full(5, 8))
+    signal = Coarsening.at(place, np.append(frequent, [0.029, 0.0, 0.0, 0.0, 0.0]), 0.01)
     kept = 1 - 4 * 0.01**2 / (0.029**2 * 0.8)
     assert signal.within[8] == pytest.approx(kept + (1 - kept) / 5)
     assert signal.within[9:] == pytest.approx(np.full(4, (1 - kept) / 5))

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from collegium.synthesis.sampling import systematic
 
 Floats = NDArray[np.float64]
-RARE = 3.0
-"""A cell with fewer standard deviations of noise than this is put together with others like it."""
+RARE = 1.0
+"""A cell of fewer standard deviations of its noise than this is put together with others like it."""
 _FEW = 6
 """Columns of so few cells stay as they are."""
 

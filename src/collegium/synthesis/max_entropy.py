@@ -84,7 +84,8 @@ def fit(
         ]
     )
     s = np.maximum(s, 1e-9)  # where there is no noise at all
-    penalty = softness / float(np.median(s)) * s**2
+    # A typical cell's: the many cells of what is known far better must not decide for all others.
+    penalty = softness / float(np.sqrt(np.mean(s**2))) * s**2
     # In units in which the curvature is about 1: p(1 - p) + penalty.
     scale = 1 / np.sqrt(np.clip(y, s, 1.0) + penalty)
 
