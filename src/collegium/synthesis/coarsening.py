@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from collegium.synthesis.sampling import systematic
 
 Floats = NDArray[np.float64]
-RARE = 1.0
+RARE = 3.0
 """A cell of fewer standard deviations of its noise than this is put together with others like it."""
+RARE_ALONE = 1.0
+"""The same where nothing else is measured, so that no pair is the smaller for it."""
 _FEW = 6
 """Columns of so few cells stay as they are."""
 
@@ -51,19 +53,21 @@ class Coarsening:
         return cls(place, _within(place, shares, sd))
 
     @classmethod
-    def of(cls, shares: Floats, sd: float, n_ordered: int = 0) -> Coarsening:
+    def of(
+        cls, shares: Floats, sd: float, n_ordered: int = 0, rare_below: float = RARE
+    ) -> Coarsening:
         """Put together what is rare.
 
         ``shares`` (n_cells,): noisy. ``sd``: of their noise.
         ``n_ordered``: so many of the first cells are intervals of numbers, of which only neighbours are put
-        together.
+        together. ``rare_below``: how many standard deviations a cell needs.
         """
         n = len(shares)
-        rare = shares < RARE * sd
+        rare = shares < rare_below * sd
         if n <= _FEW or rare.sum() < 2:
             return cls.none(n)
         if n_ordered:
-            place = _runs(shares[:n_ordered], rare[:n_ordered], RARE * sd)
+            place = _runs(shares[:n_ordered], rare[:n_ordered], rare_below * sd)
             place = np.append(place, np.arange(place[-1] + 1, place[-1] + 1 + n - n_ordered))
         else:
             place = np.where(rare, 0, np.cumsum(~rare))

@@ -26,7 +26,7 @@ from collegium.errors import InputError
 from collegium.noise.grid import GRID
 from collegium.noise.sums import NoisySum
 from collegium.synthesis.belief import Beliefs
-from collegium.synthesis.coarsening import Coarsening
+from collegium.synthesis.coarsening import RARE, RARE_ALONE, Coarsening
 from collegium.synthesis.counting import sensitive_counts, sensitive_errors
 from collegium.synthesis.group_differences import Step, group_differences
 from collegium.synthesis.junction_tree import Clique, JunctionTree
@@ -362,6 +362,7 @@ class Synthesis:
         ``kept``: how they were put together when a later draw was made.
         """
         found = [Coarsening.none(size) for size in self.cells.sizes]
+        rare = RARE if self.stages.has(PAIRS) else RARE_ALONE
         ruled = {one for rule in self.rules for one in rule.columns}
         for marginal in self._with_public(list(marginals), found):
             for axis, column in enumerate(marginal.columns):
@@ -378,7 +379,8 @@ class Synthesis:
                 if kept is not None:
                     found[column] = Coarsening.at(np.asarray(kept[column]), shares, sd)
                 else:
-                    found[column] = Coarsening.of(shares, sd, one.n_values if is_ordered else 0)
+                    ordered = one.n_values if is_ordered else 0
+                    found[column] = Coarsening.of(shares, sd, ordered, rare)
         return tuple(found)
 
     def _with_public(
