@@ -126,12 +126,21 @@ def test_what_is_interrupted_goes_on_with_the_same_command(folder, collegium, mo
     assert collegium("verify", "people-synthetic")[0] == 0
 
 
-def test_another_command_does_not_take_over_a_studys_file(folder, collegium):
+def test_another_command_takes_over_a_studys_file_only_while_nothing_was_begun(folder, collegium):
+    """A slip of the pen may be mended; a study that has begun, and a file of others, may not be lost."""
+    file = folder / "people-synthetic.toml"
+    assert collegium("synthesize", "people.csv", *WHO, "--goal", "fidelity", "--plan")[0] == 0
     assert collegium("synthesize", "people.csv", *WHO, "--plan")[0] == 0
-    before = (folder / "people-synthetic.toml").read_bytes()
+    before = file.read_bytes()
+    assert b"goal" not in before
+    (folder / "people-synthetic").mkdir()
     code, _, wrong = collegium("synthesize", "people.csv", *WHO, "--goal", "fidelity", "--plan")
     assert code == 2 and "says something else" in wrong and "--out" in wrong
-    assert (folder / "people-synthetic.toml").read_bytes() == before
+    assert file.read_bytes() == before
+    (folder / "people-synthetic").rmdir()
+    file.write_text("[data]\n# somebody's own\n")
+    assert collegium("synthesize", "people.csv", *WHO, "--plan")[0] == 2
+    assert file.read_text() == "[data]\n# somebody's own\n"
 
 
 @pytest.mark.parametrize(

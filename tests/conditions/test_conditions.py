@@ -276,3 +276,11 @@ def test_a_column_of_rows_given_as_a_condition_is_not_repeated_in_the_message():
     with pytest.raises(InputError, match=r"got a list$") as refused:
         parse_where([4711, 4712], schema)
     assert "4711" not in str(refused.value)
+
+
+def test_a_column_may_be_called_as_a_word_of_sql_is():
+    """Alter is German for age."""
+    schema = Schema({"Alter": {"kind": "whole", "bounds": [0, 99]}})
+    assert str(parse_where("Alter >= 65", schema)) == "Alter >= 65"
+    with pytest.raises(InputError, match="this is SQL"):
+        parse_where("select * from people", schema)

@@ -79,7 +79,7 @@ def test_the_gradient_is_that_of_the_dual(monkeypatch):
 
 
 def test_each_cell_is_missed_by_its_share_of_the_penalty():
-    """At the optimum p - ȳ = -κ s² θ with κ = ρ / s of a typical cell: the statement of the module, cell by cell."""
+    """At the optimum p - ȳ = -κ s² θ with κ = ρ/s of a typical cell: what the module says, cell by cell."""
     rng = np.random.default_rng(4)
     marginals = [
         Marginal(

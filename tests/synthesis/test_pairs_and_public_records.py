@@ -129,7 +129,7 @@ def test_what_is_about_other_people_is_discounted():
 def test_public_marginals_have_binomial_errors_and_none_is_zero():
     rng = np.random.default_rng(3)
     codes = np.stack([rng.choice(4, 500, p=[0.7, 0.2, 0.1, 0.0]), rng.integers(0, 3, 500)], axis=1)
-    one = public_marginal(codes, (0, 1), (4, 3))
+    one = public_marginal(codes, (0, 1), (4, 3), np.inf)
     assert one.shares.sum() == pytest.approx(1) and (one.shares[3] == 0).all()
     assert (one.sd > 0).all() and one.sd[3].max() < one.sd[:3].min()
     p = one.shares[0]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _WHO = "Whose rows these are, and what they granted"
 _WHAT = "What is made"
 _BESIDE = "Public records"
+_FIRST_LINE = "# Written by `collegium synthesize`; `collegium run` goes on with it."
 
 
 def _file(flag: str, meaning: str) -> Any:
@@ -241,17 +242,22 @@ def _write(file: Path, sections: dict[str, dict[str, Any]]) -> StudyConfig:
     from collegium.toml_files import toml_key, toml_text
 
     config = config_from(sections, file.parent)
-    lines = ["# Written by `collegium synthesize`; `collegium run` goes on with it."]
+    lines = [_FIRST_LINE]
     for section, keys in sections.items():
         lines += ["", f"[{section}]"]
         lines += [f"{toml_key(key)} = {toml_text(value)}" for key, value in keys.items()]
     content = ("\n".join(lines) + "\n").encode()
     if file.exists() and file.stat().st_size:
-        if file.read_bytes() != content:
+        before = file.read_bytes()
+        is_ours = before.startswith(_FIRST_LINE.encode()) and not file.with_suffix("").exists()
+        if before != content and not is_ours:  # nothing was begun: a slip of the pen may be mended
             raise InputError(
                 f"{file} exists already, and says something else: run it (collegium run {file}), or give "
                 "another name with --out"
             )
+        if before == content:
+            return config
+        write_named(file, content, is_ours=True)
         return config
     write_named(file, content)
     return config

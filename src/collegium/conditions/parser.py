@@ -36,6 +36,7 @@ from collegium.conditions.words import (
     SIGN,
     Token,
     Words,
+    begins_with_column,
     is_sql,
     pointing_at,
 )
@@ -89,7 +90,7 @@ def parse_where(text: str | None, schema: Schema) -> Where:
         raise InputError(f'where must be text, such as "age >= 40", got a {type(text).__name__}')
     if text is None or not text.strip():
         return EVERYBODY
-    if is_sql(text):
+    if is_sql(text) and not begins_with_column(text, schema):
         raise InputError("this is SQL: give the condition alone, such as age >= 40")
     words = Words(text)
     where = read_where(words, schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -127,6 +127,12 @@ def pointing_at(words: Words, token: Token) -> Iterator[None]:
         yield
     except InputError as error:
         raise words.error(str(error), token) from None
+
+
+def begins_with_column(text: str, names: Container[str]) -> bool:
+    """Tell whether a text begins with the name of a column: one may be called as a word of SQL is."""
+    found = re.match(rf"\s*({WORD})", text)
+    return found is not None and found.group(1) in names
 
 
 def is_sql(text: str) -> bool:

@@ -28,6 +28,8 @@ MOST_CELLS = 5_000
 """Cells of one column."""
 _INTERVALS = 16
 """Intervals of a column of numbers whose schema names no bins."""
+_TAIL = 4
+"""Intervals of growing width at most, beyond the outermost quantiles of public records."""
 _ATOM = 0.05
 """A value that so large a share of the public records has is a cell of its own."""
 _LEAST_PUBLIC = 50
@@ -368,8 +370,24 @@ def _public_edges(column: Column, values: NDArray[np.float64]) -> NDArray[np.flo
     few = max(2, _INTERVALS - len(atoms)) if len(rest) else 1
     levels = np.linspace(0, 1, few + 1)[1:-1]
     inner = np.quantile(rest, levels) if len(rest) else np.empty(0)
-    edges = np.concatenate([[column.lower], inner, [column.upper]])
+    inner = np.concatenate(
+        [_towards(column.lower, inner), inner, _towards(column.upper, inner[::-1])]
+    )
+    edges = np.concatenate([[column.lower], np.sort(inner), [column.upper]])
     return _on_grid(column, edges, atoms.tolist())
+
+
+def _towards(bound: float, inner: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Split the interval at a bound, where it is much wider than the next one: each part is twice as wide.
+
+    ``inner``: edges, from the nearest on.
+    """
+    if len(inner) < 2 or inner[0] == inner[1]:
+        return np.empty(0)
+    steps = (inner[0] - inner[1]) * (2.0 ** np.arange(1, _TAIL + 1) - 1)
+    found = inner[0] + steps
+    inside = np.abs(found - inner[0]) < np.abs(bound - inner[0])
+    return np.asarray(found[inside & (np.sign(bound - inner[0]) == np.sign(steps))])
 
 
 def _on_grid(

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from collegium.checks import listed, nearest, shown
 from collegium.data.cells import Cells
+from collegium.data.column_types import TEXT as OF_TEXT
+from collegium.data.column_types import kind_of, typed_cells
 from collegium.data.schema import Schema
-from collegium.data.schema_arrays import n_rows, series_of
-from collegium.data.schema_column import TEXT
+from collegium.data.schema_arrays import n_rows, series_of, values_of
+from collegium.data.schema_column import TEXT, Column
 from collegium.errors import InputError
 from collegium.evaluation.synthetic_learning import MOST_TRAINING
 from collegium.evaluation.synthetic_marginals import Measured
@@ -76,7 +78,8 @@ def with_missing(schema: Schema) -> Schema:
 def cells_of(schema: Schema, held_out: Any) -> Cells:
     """Place cells, at quantiles of the held-out records where the schema has no bins."""
     try:
-        return Cells(schema, held_out)
+        edges = Cells(_as_it_stands(schema, held_out), held_out).edges
+        return Cells.with_edges(schema, edges)
     except InputError as error:
         raise InputError(f"held_out: {error}") from None
 
@@ -84,9 +87,47 @@ def cells_of(schema: Schema, held_out: Any) -> Cells:
 def arrays_of(cells: Cells, table: Any, name: str) -> dict[str, NDArray[Any]]:
     """Read a table; messages say which one."""
     try:
-        return cells.schema.arrays(table, list(cells.names))
+        arrays = _as_it_stands(cells.schema, table).arrays(table, list(cells.names))
     except InputError as error:
         raise InputError(f"{IN_WORDS[name]}: {error}") from None
+    for column, values in arrays.items():
+        absent = np.isnan(values) if values.dtype.kind == "f" else values < 0
+        if name != SYNTHETIC and absent.all() and column in cells.schema.columns:
+            given = series_of(table, column).dropna()
+            if len(given):
+                raise InputError(
+                    f"{IN_WORDS[name]}: the schema reads no value of column {column!r}, such as "
+                    f"{shown(given.iloc[0])}: give the table's own schema, which says how it is written"
+                )
+    return arrays
+
+
+def _as_it_stands(schema: Schema, table: Any) -> Schema:
+    """Read numbers and dates that a table has as such, or as our own tables write them."""
+    columns = dict(schema.columns)
+    for name, column in schema.items():
+        if column.written is None:
+            continue
+        series = series_of(table, name)
+        given = series[series.notna().to_numpy()]
+        plain = replace(column, written=None)
+        if not len(given):
+            continue
+        try:
+            typed = kind_of(given.dtype) != OF_TEXT or bool(typed_cells(given))
+            read = np.nan if typed else readable_share(given, name, column)
+            other = readable_share(given, name, plain)
+        except InputError:
+            typed, read, other = True, 0.0, 1.0
+        if typed or other > read:
+            columns[name] = plain
+    return Schema(columns, schema.rows_per_owner)
+
+
+def readable_share(series: pd.Series, name: str, column: Column) -> float:
+    """Share of a column's cells that are read as values."""
+    values = values_of(series, name, column)
+    return float((~np.isnan(values) if values.dtype.kind == "f" else values >= 0).mean())
 
 
 def refuse_equal(codes: Mapping[str, Codes], held_out: Codes) -> None:

@@ -147,6 +147,13 @@ def read_unowned(path: Path, needs: Sequence[str], schema: Schema, form: FormOfC
     return _with_numbers(frame[needs], needs, schema, form.decimal)
 
 
+def read_column(path: Path, name: str, form: FormOfCsv) -> Any:
+    """Read one column of a table, as text where that is what a file holds."""
+    if not is_csv(path):
+        return _of_parquet(path, [name], Observer())
+    return read_table(path, separator=form.separator, as_text=True)[[name]]
+
+
 def _refuse_missing_columns(
     path: Path,
     wanted: Sequence[str],

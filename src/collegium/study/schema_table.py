@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from collegium.budgets import Budgets, Policy
+from collegium.data.headers import header_of
 from collegium.data.schema import Schema
-from collegium.data.schema_arrays import take_frame_rows
+from collegium.data.schema_arrays import series_of, take_frame_rows
+from collegium.names import as_names
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.query_table import (
@@ -16,6 +20,7 @@ from collegium.study.query_table import (
     GrantColumns,
     Names,
     Rows,
+    read_column,
     read_rows,
     read_unowned,
 )
@@ -62,6 +67,16 @@ def read_private_rows(
 def read_public_rows(config: StudyConfig, path: Path, schema: Schema, needs: Sequence[str]) -> Any:
     """Read a table of records that nobody's budget protects."""
     return read_unowned(path, needs, schema, form_of(config))
+
+
+def known_people(config: StudyConfig, path: Path) -> NDArray[Any] | None:
+    """Read whose records a table of public records holds; None where it does not say."""
+    owner, form = config.data.owner, form_of(config)
+    columns = header_of(path, form.separator).columns
+    if owner is None or columns is None or owner not in columns:
+        return None
+    names = series_of(read_column(path, owner, form), owner)
+    return as_names(names[names.notna()])
 
 
 def form_of(config: StudyConfig) -> FormOfCsv:

@@ -80,7 +80,7 @@ def group_differences(
                 {
                     "group": name,
                     "column": cells.names[column],
-                    "apart": float(np.abs(apart).sum() / 2),
+                    "apart": min(1.0, float(np.abs(apart).sum() / 2)),
                     "explained": float(np.sqrt(2 / np.pi) * sd.sum() / 2),
                     "p_same": float(chi2.sf(float(z @ z), n)),
                 }

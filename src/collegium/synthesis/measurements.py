@@ -35,8 +35,10 @@ def _summed(values: Floats, one: Coarsening, axis: int) -> Floats:
     return np.moveaxis(total, 0, axis)
 
 
-def public_marginal(codes: NDArray[np.int64], columns: Clique, sizes: Sequence[int]) -> Marginal:
-    """Count public records: the share of a cell has the variance p(1 - p)/n.
+def public_marginal(
+    codes: NDArray[np.int64], columns: Clique, sizes: Sequence[int], people: float
+) -> Marginal:
+    """Count public records: a cell's share has variance p(1 - p)(1/n + 1/people) towards a table of people.
 
     p is estimated with half a record more in each cell, spread as the columns' own shares are, so that a
     cell which no public record is in has a variance, too.
@@ -51,7 +53,7 @@ def public_marginal(codes: NDArray[np.int64], columns: Clique, sizes: Sequence[i
         own = counts.sum(axis=tuple(a for a in range(len(shape)) if a != axis)) + 0.5
         prior = np.multiply.outer(prior, own / own.sum())
     p = (counts + prior) / (n + 1)
-    return Marginal(columns, counts / n, np.sqrt(p * (1 - p) / n))
+    return Marginal(columns, counts / n, np.sqrt(p * (1 - p) * (1 / n + 1 / people)))
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def joined(trusted: Marginal, other: Marginal) -> Joined:
     """Join two marginals of the same cells by the inverse of their variances.
 
     The other one may be about other people. How much it differs beyond both errors (the mean square of the
-    difference, less the variances) counts as a variance of its own, in proportion to the cells' own spread.
+    difference, less the variances) counts as a variance of its own, in proportion to the cells' own shares.
     """
     own = np.broadcast_to(trusted.sd, trusted.shares.shape) ** 2
     its = np.broadcast_to(other.sd, other.shares.shape) ** 2
@@ -74,7 +76,9 @@ def joined(trusted: Marginal, other: Marginal) -> Joined:
     # Chance alone moves the sum of squares by this much.
     chance = float(np.sqrt(2 * ((own + its) ** 2).sum()))
     unlike = max(0.0, apart + chance) if apart > chance else 0.0
-    spread = np.maximum(other.shares, its) / max(float(np.maximum(other.shares, its).sum()), 1e-300)
+    # Where either says that anybody is: a cell that the other one lacks is what they differ in most.
+    there = np.maximum(np.maximum(trusted.shares, other.shares), its)
+    spread = there / max(float(there.sum()), 1e-300)
     variance = its + unlike * spread
     weight = own / (own + variance)
     shares = trusted.shares + weight * (other.shares - trusted.shares)

@@ -86,9 +86,11 @@ class TableModel:
             left -= int(holds.sum())
             if not left:
                 return _joined(kept)
+        asked = listed([str(one) for one in rules])
+        if left == n:
+            raise InputError(f"no row could be drawn that satisfies {asked}: ask for others")
         raise InputError(
-            f"fewer than {n - left + 1:,} of {n:,} rows could be drawn that satisfy "
-            f"{listed([str(one) for one in rules])}: ask for less, or change a condition"
+            f"only {n - left:,} of {n:,} rows could be drawn that satisfy {asked}: ask for fewer"
         )
 
     def _where(self, where: Sequence[Rule]) -> tuple[Beliefs, list[Floats]]:

@@ -39,11 +39,13 @@ from collegium.synthesis.settings import SynthesisSettings
 from collegium.synthesis.stages import FIRST, PAIRS, SCORES, WEAK, Stage, Stages
 from collegium.weighted_sums.tables import Table
 from collegium.weighted_sums.weighing import Weighing
-from collegium.weighted_sums.weights import staircase
+from collegium.weighted_sums.weights import effective_people, staircase
 
 Floats = NDArray[np.float64]
 Drawn = Mapping[int, Mapping[str, Any]]
 """What was drawn, by number from 1 on; what a crash took is missing."""
+USELESS = 0.05
+"""A table of which each cell's share is off by so much says next to nothing."""
 MOST_ENTRIES = 20_000_000
 """Numbers that are counted at once: cells of all candidate pairs."""
 _TRIED = 100
@@ -279,6 +281,13 @@ class Synthesis:
                 f"So few people with such budgets tell little of {alone}: it may be that no pair is worth "
                 f"its noise, and {follows}."
             )
+        stage = self.stages.drawn[0]
+        moved = stage.sd(len(self.first)) / self._most_weight(stage.weighing.weights)
+        if moved > USELESS:
+            told.append(
+                f"Noise moves the share of a cell by about {100 * moved:.2g} percentage points: with so few "
+                "people and such budgets, the table says next to nothing."
+            )
         if drawn is None:
             return tuple(told)
         lost = [one.name for number, one in enumerate(self.stages.drawn, 1) if number not in drawn]
@@ -296,6 +305,13 @@ class Synthesis:
         return tuple(told)
 
     # ------------------------------------------------------------------- what draws tell
+
+    @property
+    def _people_heard(self) -> float:
+        """As how many people, heard alike, these are."""
+        return effective_people(
+            self.stages.weights[self.stages.weights > 0], self.table.sizes[self.stages.weights > 0]
+        )
 
     def _most_weight(self, weights: Floats) -> float:
         """Sum of the weights of all rows: exactly where each person has one row, at most otherwise."""
@@ -393,7 +409,8 @@ class Synthesis:
         )
         sizes = [one.size for one in coarse]
         return [
-            joined(one, public_marginal(codes, one.columns, sizes)).marginal for one in marginals
+            joined(one, public_marginal(codes, one.columns, sizes, self._people_heard)).marginal
+            for one in marginals
         ]
 
     # --------------------------------------------------------------------------- structure

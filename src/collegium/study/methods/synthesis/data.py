@@ -5,16 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets
 from collegium.data.cells import Cells
+from collegium.data.overlap_checks import refuse_same_people
 from collegium.data.schema import Schema
+from collegium.data.schema_arrays import n_rows
+from collegium.errors import InputError
+from collegium.names import as_names
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.query_table import Rows
-from collegium.study.schema_table import read_private_rows, read_public_rows
+from collegium.study.schema_table import known_people, read_private_rows, read_public_rows
 from collegium.study.study_data import OVERLAP_KEY, fingerprint_of
 from collegium.synthesis.public_records import refuse_private_as_public
 from collegium.weighted_sums.whose import table_of
@@ -66,6 +72,8 @@ def read_tables(config: StudyConfig, observer: Observer, *, may_stream: bool) ->
         others[role] = None
         if path is not None:
             others[role] = read_public_rows(config, path, schema, names)
+            if not n_rows(others[role]):
+                raise InputError(f"data.{role} has no rows: give a file with some, or leave it out")
             fingerprints[role] = fingerprint_of(path)
     rows = read_private_rows(config, schema, names, observer, may_stream=may_stream)
     path = config.path("data.private")
@@ -79,6 +87,7 @@ def read_tables(config: StudyConfig, observer: Observer, *, may_stream: bool) ->
             if table is not None:
                 its = table_of(rows.frame, rows.budgets, schema, **rows.columns)
                 refuse_private_as_public(its, cells, table, role, OVERLAP_KEY)
+                _refuse_same_people(config, role, rows)
     return SynthesisData(
         rows,
         cells,
@@ -87,3 +96,15 @@ def read_tables(config: StudyConfig, observer: Observer, *, may_stream: bool) ->
         {"private": fingerprint_of(path), "schema": schema.digest, **fingerprints},
         arrangement,
     )
+
+
+def _refuse_same_people(config: StudyConfig, role: str, rows: Rows) -> None:
+    """Refuse public records of people who have private ones, and warn of such test records."""
+    path = config.path(f"data.{role}")
+    assert path is not None
+    known = known_people(config, path)
+    if known is None or not isinstance(rows.budgets, Budgets):
+        return
+    mine = as_names(np.asarray(rows.budgets.owners)[rows.budgets.record_owner])
+    n_known = int(pd.Series(known).isin(mine).sum())
+    refuse_same_people(n_known, len(known), role, str(config.data.owner), OVERLAP_KEY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from collegium.accounting.promises import Promise
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets
 from collegium.data.schema_arrays import take_frame_rows
+from collegium.errors import InputError
 from collegium.evaluation.synthetic import evaluate_synthetic
 from collegium.evaluation.synthetic_quality import SyntheticQuality
 from collegium.ledger.allowance import Allowance
@@ -62,6 +64,7 @@ ROWS_AS_TEXT, ROWS_AS_PARQUET = "synthetic.csv", "synthetic.parquet"
 MOST_AS_TEXT = 1_000_000
 _SEED_OF_ROWS, _SEED_OF_TRIAL = 5, 6
 _MOST_JUDGED = 100_000
+_FEW = 200
 
 
 class SynthesisMethod(Method[SynthesisData, EventSpending]):
@@ -95,6 +98,7 @@ class SynthesisMethod(Method[SynthesisData, EventSpending]):
     ) -> SynthesisPlan:
         """Plan the draws."""
         data = study.records
+        _refuse_unusable_tests(study)
         rows, promise = data.rows, Promise.EITHER
         if spending is not None:
             rows = Rows(take_frame_rows(rows.frame, spending.records), spending.budgets)
@@ -308,23 +312,45 @@ class Made:
     def of(cls, planned: SynthesisPlan, drawn: Drawn) -> Made:
         """Fit and judge: by at most so many rows as a release usually has."""
         model = planned.run.model(drawn)
-        data = planned.data
-        if data.test is None:
-            return cls(model, None)
         rng = np.random.default_rng([planned.config.study.seed, _SEED_OF_TRIAL])
-        cells = model.cells
-        schema = cells.plain_schema
-        test, public = (
-            None if one is None else cells.frame(cells.schema.arrays(one, list(cells.names)))
-            for one in (data.test, data.public)
-        )
         rows = model.sample(min(planned.n_rows, _MOST_JUDGED), rng)
-        quality = evaluate_synthetic(
+        return cls(model, judged(planned.config, planned.data, rows))
+
+
+def judged(config: StudyConfig, data: SynthesisData, rows: Any) -> SyntheticQuality | None:
+    """Judge rows by the test records; None without any.
+
+    Raises InputError, which names the file, if these cannot be used.
+    """
+    if data.test is None:
+        return None
+    cells = data.cells
+    test, public = (
+        None if one is None else cells.frame(cells.schema.arrays(one, list(cells.names)))
+        for one in (data.test, data.public)
+    )
+    try:
+        return evaluate_synthetic(
             rows,
             test,
-            schema=schema,
-            target=planned.config.data.target,
+            schema=cells.plain_schema,
+            target=config.data.target,
             public=public,
-            seed=planned.config.study.seed,
+            seed=config.study.seed,
         )
-        return cls(model, quality)
+    except InputError as error:
+        text = re.sub(r"^public\b", "data.public", str(error).replace("held_out", "data.test"))
+        raise InputError(text) from None
+
+
+def _refuse_unusable_tests(study: Study[SynthesisData]) -> None:
+    """Refuse test and public records that nothing can be judged by: before anybody pays."""
+    data = study.records
+    if data.test is None or study.is_begun:
+        return
+    rng = np.random.default_rng(0)
+    sizes = data.cells.sizes
+    codes = np.stack([rng.integers(0, size, _FEW) for size in sizes], axis=1)
+    for place, one in enumerate(data.cells.columns):  # each value occurs
+        codes[: one.n_values, place] = np.arange(one.n_values)[:_FEW]
+    judged(study.config, data, data.cells.frame(data.cells.arrays(codes, rng)))

@@ -90,7 +90,7 @@ def synthesis_page(data: SynthesisReport) -> Page:
         verdict=_verdict(data),
         stopped="Noisy counts were lost in a crash."
         if data.lost
-        else "All noisy counts were made.",
+        else "Everything was measured as planned.",
         use=_use(),
         results=_results(data),
         result_limits=_LIMITS,

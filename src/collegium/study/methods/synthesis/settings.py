@@ -73,9 +73,10 @@ class SynthesisKind(Kind):
         for key, what in needed.items():
             if config[key] is None:
                 raise ConfigError(f"method.kind = {self.name!r} needs {key}: {what}")
-        if config.data.public_may_overlap is not None and config.data.public is None:
+        data = config.data
+        if data.public_may_overlap is not None and data.public is None and data.test is None:
             raise ConfigError(
-                "data.public_may_overlap means nothing without data.public: remove it"
+                "data.public_may_overlap means nothing without data.public and data.test: remove it"
             )
 
     def noise_is_seeded(self, config: StudyConfig) -> bool:
