@@ -104,7 +104,11 @@ def test_the_account_is_that_of_the_plan(rate):
     assert spent == pytest.approx(plan.epsilon(), rel=1e-9)
     assert all(0.9 * EPSILONS[name] < spent[name] <= EPSILONS[name] for name in spent)
     assert not fitted.privacy_.noise_is_private  # seeded
-    assert model(noise_seed=None, steps=2).fit(table(), budgets=its).privacy_.noise_is_private
+    assert (
+        model(noise_seed=None, steps=2, rate=1.0)
+        .fit(table(), budgets=its)
+        .privacy_.noise_is_private
+    )
 
 
 def test_each_step_is_one_noisy_sum_with_the_plans_noise_and_charged_before(monkeypatch):
@@ -281,7 +285,7 @@ def test_spectral_norms_are_at_most_one_after_each_step(network, monkeypatch):
         dp_gan_training, "cap_spectral_norms", lambda given, least=1.0: calls.append(least)
     )
     X, y = images(shape=(8, 8))
-    model((8, 8), classes=[0, 1], network=network, steps=3).fit(X, y, budgets=budgets())
+    model((8, 8), classes=[0, 1], network=network, steps=3, rate=1.0).fit(X, y, budgets=budgets())
     assert calls == [0.0, 1.0, 1.0, 1.0]
 
 
@@ -297,11 +301,11 @@ def test_a_discriminator_takes_each_record_by_itself():
 
 
 def test_a_table_with_ample_budgets_has_its_relations():
-    """Seeded. Independent columns would have a distance of 0.5 in this pair."""
-    its = cg.Policy({"all": 30.0}).assign(["all"] * 600)
-    rows = table(600)
+    """Seeded; seeds 0, 1 and 2 hold. Independent columns would have a distance of 0.5 in this pair."""
+    its = cg.Policy({"all": 300.0}).assign(["all"] * 200)
+    rows = table(200)
     fitted = model(
-        steps=200,
+        steps=350,
         rate=1.0,
         hidden=32,
         batch_size=64,
@@ -324,12 +328,12 @@ def test_a_table_with_ample_budgets_has_its_relations():
 
 @pytest.mark.parametrize("network", ["mlp", "convolutional"])
 def test_images_have_their_class_and_bounds(network):
-    y = np.arange(300) % 2
-    X = 12 * y[:, None, None] + 2 * np.random.default_rng(0).random((300, 8, 8))
-    its = cg.Policy({"all": 30.0}).assign(["all"] * 300)
+    y = np.arange(60) % 2
+    X = 12 * y[:, None, None] + 2 * np.random.default_rng(0).random((60, 8, 8))
+    its = cg.Policy({"all": 300.0}).assign(["all"] * 60)
     fitted = model(
         (8, 8), classes=["dark", "light"], bounds=(0, 16), network=network,
-        steps={"mlp": 300, "convolutional": 120}[network],
+        steps={"mlp": 200, "convolutional": 120}[network],
         rate=1.0,
         hidden=32, discriminator_rate=0.005, generator_rate=0.002, batch_size=64, random_state=0,
     ).fit(X, np.where(y == 1, "light", "dark"), budgets=its)  # fmt: skip
@@ -347,7 +351,7 @@ def test_by_default_about_300_people_are_in_a_step():
 
 
 def test_samples_repeat_by_their_seed_alone():
-    fitted = model(steps=2).fit(table(), budgets=budgets())
+    fitted = model(steps=2, rate=1.0).fit(table(), budgets=budgets())
     assert fitted.sample(50, random_state=1).equals(fitted.sample(50, random_state=1))
     assert not fitted.sample(50, random_state=1).equals(fitted.sample(50, random_state=2))
     assert not fitted.sample(50).equals(fitted.sample(50))
@@ -401,7 +405,7 @@ def test_what_does_not_fit_together_is_refused():
         of_images().fit(X[:, :3], y, budgets=budgets())
     with pytest.raises(InputError, match="leave it out"):
         model().fit(table(), y, budgets=budgets())
-    fitted = model(steps=1)
+    fitted = model(steps=1, rate=1.0)
     with pytest.raises(InputError, match="call fit first"):
         fitted.sample(3)
     fitted.fit(table(), budgets=budgets())

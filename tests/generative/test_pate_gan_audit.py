@@ -273,7 +273,7 @@ def test_only_the_votes_of_the_owner_s_teacher_change():
 
 
 BIG_ROUNDS = {**SMALL, "n_queries": 400}
-RUNS = 40
+RUNS = 24
 
 
 def test_the_best_test_finds_no_more_than_is_claimed():
