@@ -206,8 +206,12 @@ def test_edges_follow_public_records_and_never_private_ones():
     one = Cells(schema, public).columns[0]
     assert one.edges[:3].tolist() == [0, 1, one.edges[2]]  # zero is a value of its own
     counts = np.bincount(one.codes(pay), minlength=one.size)[1 : one.n_values]
-    assert (counts >= counts.max() - 1).sum() >= 12  # as many in each between the outermost quantiles
-    widths = np.diff(one.edges)[-4:]  # and beyond them each is at most about twice as wide as the last
+    assert (
+        counts >= counts.max() - 1
+    ).sum() >= 12  # as many in each between the outermost quantiles
+    widths = np.diff(one.edges)[
+        -4:
+    ]  # and beyond them each is at most about twice as wide as the last
     assert (widths[1:-1] < 2.1 * widths[:-2]).all()
     before = Cells(schema).edges
     Cells(schema).codes(public)

@@ -38,7 +38,11 @@ def table_of(
 ) -> Table:
     """A table in memory, beside its budgets; or in files, which have a column of levels."""
     files = paths_of(frame)
-    return in_files(files, budgets, privacy, owner, schema) if files else InMemory(frame, budgets, schema)
+    return (
+        in_files(files, budgets, privacy, owner, schema)
+        if files
+        else InMemory(frame, budgets, schema)
+    )
 
 
 def who_granted(
