@@ -36,10 +36,10 @@ def lines_of_code(text: str) -> int:
 
 
 #: Rooms of the methods themselves, which may name them.
-METHODS = ("dpsgd", "pate", "statistics")
-_ASKS = {"is_direct", "only_asks", "OF_OTHER_METHODS", "DPSGD", "PATE", "STATISTICS"}
-_ASKS |= {"VotesKind", "DPSGDKind", "StatisticsKind"}
-SHELLS = {"dpsgd": "dpsgd", "pate": "votes", "statistics": "statistics"}
+METHODS = ("dpsgd", "pate", "statistics", "synthesis")
+_ASKS = {"is_direct", "only_asks", "OF_OTHER_METHODS", "DPSGD", "PATE", "STATISTICS", "SYNTHESIS"}
+_ASKS |= {"VotesKind", "DPSGDKind", "StatisticsKind", "SynthesisKind"}
+SHELLS = {"dpsgd": "dpsgd", "pate": "votes", "statistics": "statistics", "synthesis": "synthesis"}
 
 
 def places_that_name_a_method(folder: Path) -> list[str]:

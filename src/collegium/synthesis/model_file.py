@@ -96,6 +96,8 @@ def _model_of(content: dict[str, Any]) -> TableModel:
     if content["format"] != FORMAT:
         raise InputError(f"it is no synthetic table that this version knows: {_ADVICE}")
     schema = Schema(content["schema"], content["rows_per_owner"])
+    if content["rows"] < 1 or not (content.get("target") is None or content["target"] in schema):
+        raise ValueError("rows or target")
     if list(content["edges"]) != list(schema):
         raise ValueError("edges")
     cells = Cells.with_edges(schema, content["edges"])

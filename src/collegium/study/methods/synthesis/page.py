@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from collegium.accounting.statement import PrivacyStatement
+from collegium.conditions.conditions import name_text, quoted
+from collegium.data.cells import Cells
+from collegium.data.schema_column import CATEGORY, FLAG
 from collegium.evaluation.synthetic_quality import SyntheticQuality
 from collegium.plain_text import in_a_row
 from collegium.report.numbers import count, share
@@ -91,7 +95,7 @@ def synthesis_page(data: SynthesisReport) -> Page:
         stopped="Noisy counts were lost in a crash."
         if data.lost
         else "Everything was measured as planned.",
-        use=_use(),
+        use=_use(data.model.cells),
         results=_results(data),
         result_limits=_LIMITS,
         sections=[*_quality(data.quality), _measured(data.model), _mechanism(data)],
@@ -120,10 +124,11 @@ def _verdict(data: SynthesisReport) -> Banner:
     return Banner("caution" if data.lost else "plain", "The table is made", text)
 
 
-def _use() -> list[Block]:
+def _use(cells: Cells) -> list[Block]:
+    where = shlex.quote(_example(cells))
     return [
         Paragraph("More rows, or rows of one kind, cost nobody anything:"),
-        Listing('collegium sample RELEASE --rows 10000 --where "age >= 65" --out more.parquet\n'),
+        Listing(f"collegium sample RELEASE --rows 10000 --where {where} --out more.parquet\n"),
         Listing(
             "import collegium as cg\n\n"
             'table = cg.Synthesizer.load("RELEASE/model.json")\n'
@@ -131,6 +136,18 @@ def _use() -> list[Block]:
             "python",
         ),
     ]
+
+
+def _example(cells: Cells) -> str:
+    """Write a condition on one of the columns."""
+    for one in cells.columns:
+        if one.column.kind == CATEGORY:
+            return f"{name_text(one.name)} == {quoted(one.column.keys[0])}"
+    one = cells.columns[0]
+    if one.column.kind == FLAG:
+        return name_text(one.name)
+    middle = (one.column.lower + one.column.upper) // 2
+    return f"{name_text(one.name)} >= {one.column.write(middle)}"
 
 
 def _results(data: SynthesisReport) -> list[Block]:
