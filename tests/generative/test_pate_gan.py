@@ -398,7 +398,9 @@ def test_rows_come_from_generators_of_many_rounds_in_any_order():
 def test_a_collapse_is_seen_in_generated_rows_alone():
     rng = np.random.default_rng(1)
     varied = rng.integers(0, 5, (2000, 4))
-    assert not collapse_of(varied, (5,) * 4, "abcd").is_collapsed
+    alone = collapse_of(varied, (5,) * 4, "abcd")
+    assert not alone.is_collapsed and alone.verdict == "varied rows"
+    assert str(alone).endswith("give public rows to see whether they are right")
     half = varied.copy()
     half[:, :2] = 3
     found = collapse_of(half, (5,) * 4, "abcd")

@@ -98,13 +98,20 @@ class Collapse:
             parts.append(
                 f"{share:.0f} % of the dependence between columns of public rows was found"
             )
+        if self.distance is None and not self.is_collapsed:
+            parts.append("give public rows to see whether they are right")
         return f"{self.verdict}: {'; '.join(parts)}"
 
     @property
     def verdict(self) -> str:
-        """Say it in two words: "collapsed", "columns alone" (how they depend is lost) or "not collapsed"."""
+        """Say it in two words: "collapsed", "columns alone" (how they depend is lost) or "not collapsed".
+
+        Without public rows nothing is known but that rows differ: "varied rows".
+        """
         if self.is_collapsed:
             return "collapsed"
+        if self.distance is None:
+            return "varied rows"
         is_alone = self.dependence is not None and self.dependence < _LEAST_DEPENDENCE
         return "columns alone" if is_alone else "not collapsed"
 
