@@ -16,6 +16,7 @@ PANELS = (
     "Start",
     "A study, from its TOML file to its release",
     "Questions to a table",
+    "Synthetic tables",
     "Votes and numbers of your own",
     "People, and what they were promised",
     "Check and attack",

@@ -189,7 +189,7 @@ def test_a_model_becomes_an_onnx_file(folder, collegium):
         ),
         (
             {"method": {"kind": "DPSGD"}},
-            "method.kind must be one of auto, pate, dpsgd, statistics, got 'DPSGD'",
+            "method.kind must be one of auto, pate, dpsgd, statistics, synthesis, got 'DPSGD'",
         ),
         ({"dpsgd": {"steps": 0}}, "dpsgd.steps must be at least 1, got 0"),
         ({"dpsgd": {"rate": 0.5}}, "rate goes with sampling"),
