@@ -13,7 +13,7 @@ ROOT = Path(collegium.__file__).parent
 ORDER = [
     "cli", "study", "report", "attacks", "planner", "generative", "dpsgd", "pate", "statistics", "synthesis",
     "runs", "evaluation", "distillation", "models", "workers", "weighted_sums", "conditions", "data",
-    "ledger", "mechanisms", "personalisation", "noise", "accounting",
+    "ledger", "mechanisms", "personalisation", "parties", "noise", "accounting",
 ]  # fmt: skip
 METHODS = {"dpsgd", "pate", "statistics", "synthesis"}
 FACES = {"collegium", "collegium.accounting", "collegium.ledger", "collegium.mechanisms"} | {

@@ -1,0 +1,1 @@
+"""Several parties, one noisy sum: nobody shows another what it adds, and noise is in the sum once."""
