@@ -16,10 +16,16 @@ from collegium.cli.options import (
     GUARANTEE,
     ON_LEDGER,
     PATH_OPTION,
+    WHOSE_ROWS,
     AllowNewPeople,
     Key,
+    Levels,
+    NeighboursOption,
     NoiseSeed,
+    Owner,
+    PrivateTable,
     Quiet,
+    SchemaFile,
 )
 from collegium.errors import CollegiumError, InputError
 from collegium.statistics.answer_notes import costs_anything, notes_apart
@@ -38,7 +44,6 @@ if TYPE_CHECKING:
     from collegium.statistics.query import Query
     from collegium.statistics.session import Statistics
 
-_WHO = "Whose rows these are, and what they granted"
 _HOW = "How it is answered"
 
 
@@ -58,14 +63,7 @@ def _epsilon(text: str) -> float:
 
 
 def ask(
-    table: Annotated[
-        Path,
-        typer.Argument(
-            help="The private table: .csv, .csv.gz, .parquet (file or folder).",
-            metavar="TABLE",
-            show_default=False,
-        ),
-    ],
+    table: PrivateTable,
     questions: Annotated[
         list[str],
         typer.Argument(
@@ -74,36 +72,22 @@ def ask(
             show_default=False,
         ),
     ],
-    schema_file: Annotated[
-        Path,
-        typer.Option(
-            "--schema",
-            help="Public schema of the table (`collegium schema` drafts one).",
-            **PATH_OPTION,
-        ),
-    ] = Path("schema.toml"),
+    schema_file: SchemaFile = Path("schema.toml"),
     privacy: Annotated[
         str | None,
         typer.Option(
             help="Column with each row's privacy level (or, without --levels and --policy, its ε).",
             metavar="COLUMN",
-            rich_help_panel=_WHO,
+            rich_help_panel=WHOSE_ROWS,
         ),
     ] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option(
-            help="The ε of each level: high=1,average=2,low=3.",
-            metavar="NAME=EPSILON,…",
-            rich_help_panel=_WHO,
-        ),
-    ] = None,
+    levels: Levels = None,
     policy: Annotated[
         Path | None,
         typer.Option(
             help="TOML file with levels and delta, such as a study's file.",
             **PATH_OPTION,
-            rich_help_panel=_WHO,
+            rich_help_panel=WHOSE_ROWS,
         ),
     ] = None,
     epsilon: Annotated[
@@ -112,20 +96,14 @@ def ask(
             help="One ε for everybody, instead of a column.",
             metavar="NUMBER",
             parser=_epsilon,
-            rich_help_panel=_WHO,
+            rich_help_panel=WHOSE_ROWS,
         ),
     ] = None,
     delta: Annotated[
-        float, typer.Option(help="Everybody's δ, unless --policy gives it.", rich_help_panel=_WHO)
+        float,
+        typer.Option(help="Everybody's δ, unless --policy gives it.", rich_help_panel=WHOSE_ROWS),
     ] = 1e-5,
-    owner: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with the name of each row's person. Default: each row is another person's.",
-            metavar="COLUMN",
-            rich_help_panel=_WHO,
-        ),
-    ] = None,
+    owner: Owner = None,
     spend: Annotated[
         float | None,
         typer.Option(
@@ -134,14 +112,7 @@ def ask(
             rich_help_panel=GUARANTEE,
         ),
     ] = None,
-    neighbours: Annotated[
-        str | None,
-        typer.Option(
-            help="zero-out hides whether a person's rows are there or blank; replace-one hides their "
-            "contents, too. Default: what the ledger promises, or else zero-out.",
-            rich_help_panel=GUARANTEE,
-        ),
-    ] = None,
+    neighbours: NeighboursOption = None,
     weights: Annotated[
         str,
         typer.Option(

@@ -48,6 +48,7 @@ PageLanguage = Annotated[
 
 HOW_VOTES_COUNT = "Who has how much influence, and how votes become answers"
 GUARANTEE = "What is promised, and how much is asked"
+WHOSE_ROWS = "Whose rows these are, and what they granted"
 ON_LEDGER = "One account per person"
 """Panels of options, for commands that have many."""
 
@@ -69,5 +70,45 @@ NoiseSeed = Annotated[
     int | None,
     typer.Option(
         help="Seeded noise, for experiments: NOT PRIVATE.", min=0, rich_help_panel=GUARANTEE
+    ),
+]
+PrivateTable = Annotated[
+    Path,
+    typer.Argument(
+        help="The private table: .csv, .csv.gz, .parquet (file or folder).",
+        metavar="TABLE",
+        show_default=False,
+    ),
+]
+SchemaFile = Annotated[
+    Path,
+    typer.Option(
+        "--schema",
+        help="Public schema of the table (`collegium schema` drafts one).",
+        **PATH_OPTION,
+    ),
+]
+Levels = Annotated[
+    str | None,
+    typer.Option(
+        help="The ε of each level: high=1,average=2,low=3.",
+        metavar="NAME=EPSILON,…",
+        rich_help_panel=WHOSE_ROWS,
+    ),
+]
+Owner = Annotated[
+    str | None,
+    typer.Option(
+        help="Column with the name of each row's person. Default: each row is another person's.",
+        metavar="COLUMN",
+        rich_help_panel=WHOSE_ROWS,
+    ),
+]
+NeighboursOption = Annotated[
+    str | None,
+    typer.Option(
+        help="zero-out hides whether a person's rows are there or blank; replace-one hides their "
+        "contents, too. Default: what the ledger promises, or else zero-out.",
+        rich_help_panel=GUARANTEE,
     ),
 ]

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from collegium.cli.console import hush, out
-from collegium.cli.options import GUARANTEE, ON_LEDGER, PATH_OPTION, NoiseSeed, Quiet
+from collegium.cli.options import (
+    GUARANTEE,
+    ON_LEDGER,
+    PATH_OPTION,
+    WHOSE_ROWS,
+    Levels,
+    NeighboursOption,
+    NoiseSeed,
+    Owner,
+    PrivateTable,
+    Quiet,
+    SchemaFile,
+)
 from collegium.cli.outputs import (
     refuse_among_a_studys_files,
     refuse_no_folder,
@@ -20,7 +32,6 @@ from collegium.errors import InputError
 if TYPE_CHECKING:
     from collegium.study.config import StudyConfig
 
-_WHO = "Whose rows these are, and what they granted"
 _WHAT = "What is made"
 _BESIDE = "Public records"
 _FIRST_LINE = "# Written by `collegium synthesize`; `collegium run` goes on with it."
@@ -31,22 +42,8 @@ def _file(flag: str, meaning: str) -> Any:
 
 
 def synthesize(
-    table: Annotated[
-        Path,
-        typer.Argument(
-            help="The private table: .csv, .csv.gz, .parquet (file or folder).",
-            metavar="TABLE",
-            show_default=False,
-        ),
-    ],
-    schema: Annotated[
-        Path,
-        typer.Option(
-            "--schema",
-            help="Public schema of the table (`collegium schema` drafts one).",
-            **PATH_OPTION,
-        ),
-    ] = Path("schema.toml"),
+    table: PrivateTable,
+    schema: SchemaFile = Path("schema.toml"),
     out_file: Annotated[
         Path | None,
         typer.Option(
@@ -62,26 +59,12 @@ def synthesize(
         typer.Option(
             help="Column with each row's privacy level (or, without --levels, its ε).",
             metavar="COLUMN",
-            rich_help_panel=_WHO,
+            rich_help_panel=WHOSE_ROWS,
         ),
     ] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option(
-            help="The ε of each level: high=1,average=2,low=3.",
-            metavar="NAME=EPSILON,…",
-            rich_help_panel=_WHO,
-        ),
-    ] = None,
-    delta: Annotated[float, typer.Option(help="Everybody's δ.", rich_help_panel=_WHO)] = 1e-5,
-    owner: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with the name of each row's person. Default: each row is another person's.",
-            metavar="COLUMN",
-            rich_help_panel=_WHO,
-        ),
-    ] = None,
+    levels: Levels = None,
+    delta: Annotated[float, typer.Option(help="Everybody's δ.", rich_help_panel=WHOSE_ROWS)] = 1e-5,
+    owner: Owner = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -125,14 +108,7 @@ def synthesize(
     test: Annotated[
         Path | None, _file("--test", "Public records by which the result is judged.")
     ] = None,
-    neighbours: Annotated[
-        str | None,
-        typer.Option(
-            help="zero-out hides whether a person's rows are there or blank; replace-one hides their "
-            "contents, too. Default: what the ledger promises, or else zero-out.",
-            rich_help_panel=GUARANTEE,
-        ),
-    ] = None,
+    neighbours: NeighboursOption = None,
     spend: Annotated[
         float | None,
         typer.Option(

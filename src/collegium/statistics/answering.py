@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Composition, Event, Nothing
 from collegium.accounting.gaussian import gdp_epsilon, gdp_to_pure
-from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.promises import ONLY_PURE, Promise
 from collegium.data.schema import Schema
 from collegium.data.schema_column import DATE, FLAG, plain
@@ -41,6 +41,7 @@ from collegium.statistics.sums import Sums
 from collegium.weighted_sums.tables import Table
 from collegium.weighted_sums.weighing import Weighing
 from collegium.weighted_sums.weights import effective_people, staircase
+from collegium.weighted_sums.whose import arrangement_of
 
 if TYPE_CHECKING:
     from collegium.statistics.ledgered import StatisticsSpending
@@ -119,13 +120,7 @@ class Answering:
 
     @property
     def _arrangement(self) -> Arrangement:
-        return Arrangement(
-            unit=OWNER if self._table.named else ROW,
-            blanked_only=self._neighbours is Neighbours.ADD_OR_REMOVE,
-            direct=True,
-            promise=self._promise,
-            regrouped=self._kept < 1,
-        )
+        return arrangement_of(self._table, self._neighbours, self._promise, self._kept)
 
     def _which_noise(self, asked_for: str) -> str:
         if self._promise is Promise.PURE:

@@ -15,26 +15,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Composition, Event
-from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
-from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy
+from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, Policy
 from collegium.checks import check_number, check_whole, shown
 from collegium.conditions.parser import parse_where
 from collegium.data.schema import Schema
-from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import BudgetExceededError, InputError
 from collegium.ledger.limits import HALF
 from collegium.noise.sources import noise_from
 from collegium.parameters import MOST_WHOLE
-from collegium.personalisation.bins import few_budgets
 from collegium.statistics.answering import Answering, Question
 from collegium.statistics.answers import Answer
 from collegium.statistics.language import Query, checked_question, parse_question
 from collegium.statistics.planned import Plan, unit_of
 from collegium.statistics.settings import QuerySettings
-from collegium.weighted_sums.tables import InMemory, paths_of, read_all, refuse_empty
 from collegium.weighted_sums.weights import RULES, effective_people
-from collegium.weighted_sums.whose import in_files, who_granted
+from collegium.weighted_sums.whose import whose
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -169,34 +165,23 @@ class Statistics(Answering):
         self._closed = False
         self._queries = 0
         self._one_at_a_time, self._process = threading.RLock(), os.getpid()
-        self._neighbours = (
-            Neighbours.ADD_OR_REMOVE if neighbours in (None, "zero-out") else Neighbours.ANY_CHANGE
+        its = whose(
+            frame,
+            budgets,
+            schema,
+            privacy=privacy,
+            owner=owner,
+            delta=delta,
+            neighbours=neighbours,
+            ledger=ledger,
+            spending=_spending,
+            noise_seed=noise_seed,
+            as_granted=self._is_on_ledger,
         )
-        files = paths_of(frame)
-        if files and ledger is None:
-            self._table = in_files(files, budgets, privacy, owner, schema)
-            self._kept = 1.0
-        else:
-            if files:
-                frame = read_all(files)
-            refuse_empty(frame)
-            granted, frame = who_granted(frame, budgets, privacy, owner, delta)
-            if ledger is not None:
-                from collegium.statistics.ledgered import (
-                    StatisticsSpending,  # a database comes with it
-                )
-
-                self._neighbours, self._spending = StatisticsSpending.begin(
-                    ledger, granted, neighbours, noise_seed
-                )
-                self._remember(self._spending)
-                ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
-                frame, granted = (
-                    take_frame_rows(frame, self._spending.records),
-                    self._spending.budgets,
-                )
-            few = granted if self._is_on_ledger else few_budgets(granted)
-            self._table, self._kept = InMemory(frame, few, schema), few.kept
+        self._table, self._neighbours, self._kept = its.table, its.relation, its.kept
+        if its.spending is not None:
+            self._spending = its.spending
+            self._remember(its.spending)
         groups = self._table.groups
         self._account = GaussianAccountant(
             [one.epsilon for one in groups.values()],
@@ -566,3 +551,9 @@ class Grouped:
             return answer
 
         return asked
+
+
+def _spending() -> type[StatisticsSpending]:
+    from collegium.statistics.ledgered import StatisticsSpending  # a database comes with it
+
+    return StatisticsSpending

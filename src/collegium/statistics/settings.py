@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from collegium.parameters import Settings, setting
-from collegium.weighted_sums.weights import RULES
+from collegium.parameters import Settings, same_as, setting
+from collegium.weighted_sums.settings import SumsSettings
 
 NOISES = ("auto", "gaussian", "laplace")
-NEIGHBOURS = ("zero-out", "replace-one")
 
 
 @dataclass(frozen=True)
@@ -28,21 +27,8 @@ class QuerySettings(Settings):
         "noise otherwise.",
         choices=NOISES,
     )
-    weights: str = setting(
-        "saturating",
-        "How budgets become weights. saturating aims at the smallest error; proportional follows the "
-        "budgets; uniform counts everybody equally, as the strictest budget allows.",
-        choices=RULES,
-    )
-    neighbours: str | None = setting(
-        None,
-        "What is hidden. zero-out hides whether all rows of a person are there or blank; replace-one "
-        "hides their contents, too, and costs up to twice as much. Default: what the ledger promises, "
-        "or else zero-out.",
-        kind="text",
-        choices=NEIGHBOURS,
-        example='"zero-out"',
-    )
+    weights: str = same_as(SumsSettings, "weights")
+    neighbours: str | None = same_as(SumsSettings, "neighbours")
     confidence: float = setting(0.95, "Confidence of the intervals.", above=0, below=1)
     noise_seed: int | None = setting(
         None,

@@ -233,6 +233,13 @@ def read_terms(path: Path) -> tuple[Terms, FileJournal]:
         return form_of(content["method"]).from_json(content), journal
 
 
+def relation_as_begun(folder: StudyFolder | None) -> Neighbours | None:
+    """Say about which neighbours a release was charged that was begun in a folder; None if none was."""
+    if folder is None or not (folder.vault / TERMS).exists():
+        return None
+    return read_terms(folder.path)[0].neighbours
+
+
 def keep_or_match(folder: StudyFolder, now: dict[str, Any], what: str, nothing: str) -> None:
     """Write terms into a vault, or check that they are those that stand there.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from collegium.parameters import Settings, setting
-from collegium.weighted_sums.weights import RULES
+from collegium.parameters import Settings, same_as, setting
+from collegium.weighted_sums.settings import SumsSettings
 
 GOALS = ("auto", "target", "fidelity", "both")
-NEIGHBOURS = ("zero-out", "replace-one")
 
 
 @dataclass(frozen=True)
@@ -35,26 +34,13 @@ class SynthesisSettings(Settings):
         'discharged". A row with a missing value satisfies it.',
         items=("text",),
     )
-    weights: str = setting(
-        "saturating",
-        "How budgets become weights. saturating aims at the smallest error; proportional follows the "
-        "budgets; uniform counts everybody equally, as the strictest budget allows.",
-        choices=RULES,
-    )
+    weights: str = same_as(SumsSettings, "weights")
     calibrated: bool = setting(
         False,
         "Whether to measure, too, in what people of each budget differ from all, and to correct for it: "
         "where budgets may go with the data.",
     )
-    neighbours: str | None = setting(
-        None,
-        "What is hidden. zero-out hides whether all rows of a person are there or blank; replace-one "
-        "hides their contents, too, and costs up to twice as much. Default: what the ledger promises, "
-        "or else zero-out.",
-        kind="text",
-        choices=NEIGHBOURS,
-        example='"zero-out"',
-    )
+    neighbours: str | None = same_as(SumsSettings, "neighbours")
     noise_seed: int | None = setting(
         None,
         "Noise from a seed, for experiments. The table is then NOT PRIVATE, and marked so.",

@@ -13,18 +13,15 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
-from collegium.accounting.promises import Promise
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement, statement
-from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy
+from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, Policy
 from collegium.checks import check_whole, shown
 from collegium.conditions.conditions import name_text
 from collegium.data.cells import Cells
 from collegium.data.schema import Schema
-from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
 from collegium.noise.sources import noise_from
-from collegium.personalisation.bins import few_budgets
 from collegium.runs.estimator_base import share_to_spend, tell_of_fits_before
 from collegium.synthesis.model import TableModel
 from collegium.synthesis.public_records import refuse_private_as_public
@@ -33,8 +30,7 @@ from collegium.synthesis.rules import where_of
 from collegium.synthesis.run import Synthesis
 from collegium.synthesis.settings import SynthesisSettings
 from collegium.synthesis.tables_of_marginals import marginals_table
-from collegium.weighted_sums.tables import InMemory, Table, paths_of, read_all, refuse_empty
-from collegium.weighted_sums.whose import in_files, who_granted
+from collegium.weighted_sums.whose import whose
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -216,9 +212,24 @@ class Synthesizer:
         self._fitted: TableModel | None = None
         share = share_to_spend(ledger, spend)
         Budget(1.0, delta)  # which checks it
-        table, spending, relation, arrangement = self._table(
-            frame, budgets, privacy, owner, ledger, share, delta
+        its = whose(
+            frame,
+            budgets,
+            self.schema,
+            privacy=privacy,
+            owner=owner,
+            delta=delta,
+            neighbours=self._settings.neighbours,
+            ledger=ledger,
+            spending=_spending,
+            noise_seed=self._settings.noise_seed,
+            spend=share,
         )
+        table, spending, arrangement = its.table, its.spending, its.arrangement
+        if spending is not None:
+            from collegium.synthesis.ledgered import require_gaussian
+
+            require_gaussian(spending.allowance.lifetime)
         cells = Cells(self.schema, public)
         known = None
         if public is not None:
@@ -230,12 +241,12 @@ class Synthesizer:
         # A column that is not there, or of another kind, is refused before anybody pays.
         next(iter(table.batches(cells.names)))
         noise = noise_from(self._settings.noise_seed)
-        run = Synthesis(table, cells, self.target, self._settings, relation, known)
+        run = Synthesis(table, cells, self.target, self._settings, its.relation, known)
         account = GaussianAccountant(
             [one.epsilon for one in table.groups.values()],
             [one.delta for one in table.groups.values()],
             list(table.groups),
-            relation,
+            its.relation,
             arrangement.promise,
         )
         if noise.is_private:
@@ -294,48 +305,6 @@ class Synthesizer:
         self.heard_ = run.heard()
         self.bias_ = run.bias(drawn)
         self.notes_ = run.notes(drawn)
-
-    def _table(
-        self,
-        frame: Any,
-        budgets: Any,
-        privacy: str | None,
-        owner: str | None,
-        ledger: Ledger | None,
-        share: float,
-        delta: float,
-    ) -> tuple[Table, SynthesisSpending | None, Neighbours, Arrangement]:
-        """Find whose rows these are, and what of their budgets may be used."""
-        its = self._settings.neighbours
-        relation = Neighbours.ADD_OR_REMOVE if its in (None, "zero-out") else Neighbours.ANY_CHANGE
-        files, spending, promise, kept = paths_of(frame), None, Promise.EITHER, 1.0
-        table: Table
-        if files and ledger is None:
-            table = in_files(files, budgets, privacy, owner, self.schema)
-        else:
-            if files:
-                frame = read_all(files)
-            refuse_empty(frame)
-            granted, frame = who_granted(frame, budgets, privacy, owner, delta)
-            if ledger is not None:
-                from collegium.synthesis.ledgered import SynthesisSpending, require_gaussian
-
-                seed = self._settings.noise_seed
-                relation, spending = SynthesisSpending.begin(ledger, granted, its, seed, share)
-                require_gaussian(spending.allowance.lifetime)
-                promise = spending.allowance.lifetime.promise
-                ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
-                frame, granted = take_frame_rows(frame, spending.records), spending.budgets
-            few = granted if ledger is not None else few_budgets(granted)
-            table, kept = InMemory(frame, few, self.schema), few.kept
-        arrangement = Arrangement(
-            unit=OWNER if table.named else ROW,
-            blanked_only=relation is Neighbours.ADD_OR_REMOVE,
-            direct=True,
-            promise=promise,
-            regrouped=kept < 1,
-        )
-        return table, spending, relation, arrangement
 
     @property
     def _model(self) -> TableModel:
@@ -437,3 +406,9 @@ def _checked_seed(seed: int | None) -> int | None:
     if seed is not None:
         check_whole("random_state", seed, least=0)
     return seed
+
+
+def _spending() -> type[SynthesisSpending]:
+    from collegium.synthesis.ledgered import SynthesisSpending  # a database comes with it
+
+    return SynthesisSpending

@@ -2,16 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from collegium.budgets import Budgets, Policy, as_budgets
+from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
+from collegium.accounting.promises import Promise
+from collegium.budgets import PUBLIC, Budgets, Policy, as_budgets
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows, series_of, take_frame_rows
 from collegium.errors import InputError
-from collegium.weighted_sums.tables import InMemory, Table, paths_of
+from collegium.personalisation.bins import few_budgets
+from collegium.weighted_sums.settings import relation_of
+from collegium.weighted_sums.tables import InMemory, Table, paths_of, read_all, refuse_empty
 from collegium.zero_and_public_budgets import has_budget, subset
+
+if TYPE_CHECKING:
+    from collegium.ledger.event_spending import EventSpending
+    from collegium.ledger.ledger import Ledger
+
+S = TypeVar("S", bound="EventSpending")
+
+
+@dataclass(frozen=True)
+class Whose(Generic[S]):
+    """Rows of people who granted something, and what of that may be used.
+
+    ``spending``: on a ledger, nothing set aside yet.
+    ``relation``: between which tables the account holds.
+    ``kept``: share of what they granted that is left where budgets were made fewer.
+    """
+
+    table: Table
+    spending: S | None
+    relation: Neighbours
+    kept: float
+
+    @property
+    def promise(self) -> Promise:
+        """What is kept account of."""
+        return Promise.EITHER if self.spending is None else self.spending.allowance.lifetime.promise
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """How a statement describes it."""
+        return arrangement_of(self.table, self.relation, self.promise, self.kept)
+
+
+def arrangement_of(
+    table: Table, relation: Neighbours, promise: Promise, kept: float = 1.0
+) -> Arrangement:
+    """How a statement describes sums over a table."""
+    return Arrangement(
+        unit=OWNER if table.named else ROW,
+        blanked_only=relation is Neighbours.ADD_OR_REMOVE,
+        direct=True,
+        promise=promise,
+        regrouped=kept < 1,
+    )
+
+
+def whose(
+    frame: Any,
+    budgets: Any,
+    schema: Schema,
+    *,
+    privacy: str | None,
+    owner: str | None,
+    delta: float,
+    neighbours: str | None,
+    ledger: Ledger | None = None,
+    spending: Callable[[], type[S]],
+    noise_seed: int | None = None,
+    spend: float = 1.0,
+    as_granted: bool = False,
+) -> Whose[S]:
+    """Find whose rows these are, and what of their budgets may be used.
+
+    ``spending``: loads the class, with which a database comes.
+    ``spend``: share of what people have left on the ledger.
+    ``as_granted``: whether different budgets stay apart, however many there are: a ledger knows them.
+    """
+    files = paths_of(frame)
+    if files and ledger is None:
+        table = in_files(files, budgets, privacy, owner, schema)
+        return Whose(table, None, relation_of(neighbours), 1.0)
+    if files:
+        frame = read_all(files)
+    refuse_empty(frame)
+    granted, frame = who_granted(frame, budgets, privacy, owner, delta)
+    if ledger is None:
+        few = granted if as_granted else few_budgets(granted)
+        return Whose(InMemory(frame, few, schema), None, relation_of(neighbours), few.kept)
+    relation, on_ledger = spending().begin(ledger, granted, neighbours, noise_seed, spend)
+    ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
+    frame = take_frame_rows(frame, on_ledger.records)
+    its = InMemory(frame, on_ledger.budgets, schema)
+    return Whose(its, on_ledger, relation, on_ledger.budgets.kept)
 
 
 def in_files(

@@ -64,7 +64,7 @@ from collegium.study.streaming import StreamedStudyData, streamed_summands
 from collegium.study.student import StudentStage
 from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData, has_class_of_its_own
-from collegium.study.terms import TERMS, read_terms
+from collegium.study.terms import relation_as_begun
 from collegium.study.withdrawals import planned_as_begun
 
 _SHARDS = "dpsgd-shards"  # in the vault
@@ -139,9 +139,10 @@ def _relation(
     folder: StudyFolder | None, promised: Ledger | None, recipe: DPSGDRecipe
 ) -> Neighbours | None:
     """Say which neighbours the steps must be charged about: as begun, or as the ledger promises."""
-    if folder is not None and (folder.vault / TERMS).exists():
-        return read_terms(folder.path)[0].neighbours
-    return None if promised is None else relation_of(promised, recipe.dpsgd)
+    begun = relation_as_begun(folder)
+    if begun is not None or promised is None:
+        return begun
+    return relation_of(promised, recipe.dpsgd)
 
 
 def _known_codes(data: StudyData) -> NDArray[np.float64]:

@@ -44,7 +44,7 @@ from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import place_of
 from collegium.study.pages import write_pages, write_privacy
 from collegium.study.result import as_chosen, shown_settings
-from collegium.study.terms import TERMS, read_terms
+from collegium.study.terms import relation_as_begun
 from collegium.study.withdrawals import budgets_as_begun
 
 
@@ -107,11 +107,10 @@ def _relation(
     folder: StudyFolder | None, promised: Ledger | None, config: StudyConfig
 ) -> Neighbours | None:
     """Say which neighbours answers must be charged about: as begun, or as the ledger promises."""
-    if folder is not None and (folder.vault / TERMS).exists():
-        return read_terms(folder.path)[0].neighbours
-    return (
-        None if promised is None else relation_on(promised, config.of(StatisticsSection).neighbours)
-    )
+    begun = relation_as_begun(folder)
+    if begun is not None or promised is None:
+        return begun
+    return relation_on(promised, config.of(StatisticsSection).neighbours)
 
 
 @dataclass(eq=False)

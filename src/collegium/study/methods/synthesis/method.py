@@ -46,7 +46,7 @@ from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import place_of
 from collegium.study.query_table import Rows
 from collegium.study.result import PublishedResult, as_chosen
-from collegium.study.terms import TERMS, read_terms
+from collegium.study.terms import relation_as_begun
 from collegium.study.withdrawals import budgets_as_begun
 from collegium.synthesis.ledgered import SynthesisSpending, require_gaussian
 from collegium.synthesis.model import TableModel
@@ -56,6 +56,7 @@ from collegium.synthesis.rows_in_files import rows_in_parts, rows_into
 from collegium.synthesis.run import Synthesis
 from collegium.synthesis.settings import SynthesisSettings
 from collegium.synthesis.tables_of_marginals import marginals_table
+from collegium.weighted_sums.settings import relation_of
 from collegium.weighted_sums.whose import table_of
 
 SCHEMA, MARGINALS = "schema.toml", "marginals.csv"
@@ -110,13 +111,9 @@ class SynthesisMethod(Method[SynthesisData, EventSpending]):
 
 def _relation(study: Study[SynthesisData], promised: Ledger | None) -> Neighbours:
     """Say which neighbours counts must be charged about: as begun, or as the ledger promises."""
-    folder = study.begun_in
-    if folder is not None and (folder.vault / TERMS).exists():
-        return read_terms(folder.path)[0].neighbours
     said = study.config.of(SynthesisSection).neighbours
-    if promised is not None:
-        return relation_on(promised, said)
-    return Neighbours.ANY_CHANGE if said == "replace-one" else Neighbours.ADD_OR_REMOVE
+    on_ledger = None if promised is None else relation_on(promised, said)
+    return relation_as_begun(study.begun_in) or on_ledger or relation_of(said)
 
 
 class SynthesisPlan(EventPlan):
