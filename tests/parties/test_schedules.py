@@ -1,0 +1,85 @@
+"""Whatever happens in whatever order, all get the sum of the vectors that count, bit for bit."""
+
+import numpy as np
+import pytest
+
+from collegium.noise.sources import SeededNoise
+from collegium.noise.sums import Noise
+from collegium.parties.noise_shares import share_of
+from collegium.parties.quorum import Quorum
+from collegium.parties.secure_sum import secure_sum
+from collegium.parties.waiting import SumNotOpenedError
+from tests.parties.company import Company
+
+SESSIONS, SUMS = 100, 10  # 1,000 schedules
+
+
+def some_quorum(rng, most=6):
+    parties = int(rng.integers(3, most))
+    colluders = int(rng.integers(1, parties))
+    most_away = parties - Quorum(parties, 0, colluders).threshold
+    return Quorum(parties, int(rng.integers(0, most_away + 1)), colluders)
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_a_thousand_schedules(part):
+    for session in range(part, SESSIONS, 5):
+        rng = np.random.default_rng([27, session])
+        company = Company(some_quorum(rng), seed=session)
+        for query in range(SUMS):
+            check_one(company, query, rng)
+
+
+@pytest.mark.parametrize("parties", range(6, 21))
+def test_schedules_of_many_parties(parties):
+    rng = np.random.default_rng(parties)
+    company = Company(Quorum(parties, (parties - 2) // 2, 1), seed=parties, size=2)
+    check_one(company, 0, rng)
+
+
+def check_one(company, query, rng):
+    """One schedule, with as many parties that leave at any time as may."""
+    away = int(rng.integers(0, company.quorum.drop_outs + 1))
+    who = rng.choice(list(company.numbers), size=away, replace=False)
+    first = 4 if query == 0 else 0  # everybody's keys are needed
+    leaving = {int(number): int(rng.integers(first, 12)) for number in who}
+    if query == 0:
+        leaving = {}
+    opened = company.play_at_random(query, rng, leaving)
+    assert opened.keys() >= set(company.numbers) - leaving.keys()
+    (present,) = {one.present for one in opened.values()}
+    assert len(present) >= company.quorum.fewest
+    assert set(present) >= set(company.numbers) - leaving.keys()
+    for one in opened.values():
+        assert one.total.tolist() == company.expected(present, query)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_with_more_drop_outs_nothing_is_opened(seed):
+    rng = np.random.default_rng([44, seed])
+    company = Company(some_quorum(rng), seed=seed)
+    company.play_at_random(0, rng, {})
+    who = rng.choice(list(company.numbers), size=company.quorum.drop_outs + 1, replace=False)
+    before = {name for name in company.mailbox.files if name.startswith("unmask")}
+    with pytest.raises(
+        SumNotOpenedError, match="nothing was opened, and what was charged stays charged"
+    ):
+        company.play_at_random(1, rng, {int(number): 0 for number in who})
+    assert {name for name in company.mailbox.files if name.startswith("unmask")} == before
+
+
+@pytest.mark.parametrize("parties", range(3, 21))
+def test_secure_sum_is_the_sum_with_the_shares_of_noise(parties):
+    away = max(0, (parties - 3) // 2)
+    rng = np.random.default_rng(parties)
+    vectors = [rng.integers(-(2**50), 2**50, (2, 2)) for _ in range(parties)]
+    noise, quorum = Noise("gaussian", 1000.0), Quorum(parties, away, 1)
+    given = [None if place < away else vector for place, vector in enumerate(vectors)]
+    result = secure_sum(given, noise, drop_outs=away, seed=5)
+    share = share_of(noise, quorum)
+    expected = sum(
+        SeededNoise(5 + place).noised(vectors[place], share, query=0, purpose="sum")
+        for place in result.present
+    )
+    assert result.present == tuple(range(away, parties))
+    assert result.total.tolist() == expected.tolist()
