@@ -80,7 +80,7 @@ def test_a_draft_keeps_how_public_numbers_are_written_and_private_cells_are_read
     schema = Schema.from_public(public)
     assert [schema[name].kind for name in schema] == ["whole", "number", "flag"]
     assert schema["cost"].written == "1.234,5" and schema["age"].written is None
-    assert "missing: so count 'k.A.'" in schema.toml()
+    assert "'k.A.', and whatever else is no number, count as missing" in schema.toml()
     rows = schema.arrays(
         pd.DataFrame({"age": ["30", "?"], "cost": ["1.040,25", "12-3"], "smoker": ["Ja", "?"]})
     )

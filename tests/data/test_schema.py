@@ -167,7 +167,7 @@ def test_every_kind_of_table_is_read_alike():
 
 def test_what_is_public_about_a_table_may_be_refused():
     with pytest.raises(
-        InputError, match=r"no column 'age', which a question needs: did you mean 'agee'"
+        InputError, match=r"no column 'age', which is needed here: did you mean 'agee'"
     ):
         SCHEMA.arrays(FRAME.rename(columns={"age": "agee"}), ["age"])
     with pytest.raises(

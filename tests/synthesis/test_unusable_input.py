@@ -9,7 +9,7 @@ from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import as_budgets
 from collegium.data.cells import Cells
-from collegium.errors import CollegiumError, PrivacyWarning
+from collegium.errors import CollegiumError, InputError, PrivacyWarning
 from collegium.synthesis.run import Synthesis
 from collegium.synthesis.settings import SynthesisSettings
 from collegium.synthesis.stages import WEAK
@@ -325,3 +325,15 @@ def test_names_with_commas_and_quotation_marks_are_names():
         assert ("age, in years", "größe") in one.measured_
         rows = one.sample(200, '"the ""sex""" == \'F\' and sick')
         assert (rows['the "sex"'] == "F").all() and (rows["age, in years"].dropna() >= 18).all()
+
+
+def test_whose_a_row_is_is_no_column_of_a_synthetic_table() -> None:
+    schema = Schema(
+        {
+            "who": {"kind": "category", "categories": ["a", "b"]},
+            "age": {"kind": "whole", "bounds": [0, 9]},
+        }
+    )
+    frame = pd.DataFrame({"who": ["a", "b"] * 20, "age": 5, "level": "all"})
+    with pytest.raises(InputError, match="describes 'who', which says whose each row is"):
+        Synthesizer(schema).fit(frame, Policy({"all": 1.0}), privacy="level", owner="who")

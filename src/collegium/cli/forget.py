@@ -49,7 +49,7 @@ def forget(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
-    """Let a person leave: remove their records, train their teachers again, enter it in the ledger.
+    """Let a person leave: remove their records, train their teachers (if any) again, tell the ledger.
 
     Before, during or after a run of any method. What was released stays released, and what it cost stays
     spent. If interrupted, run the command again.
@@ -129,7 +129,7 @@ def _in_words(done: Forgotten) -> list[str]:
     if done.has_asked:
         lines.append(
             "What was released about them with others stays released, under its guarantee, and what it cost "
-            "stays spent. Students and models that were trained stay as they are."
+            "stays spent. What was published stays as it is."
         )
     if done.ledger is not None:
         lines.append(

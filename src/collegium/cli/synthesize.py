@@ -271,6 +271,7 @@ def sample(
 
     Example: collegium sample study/release --rows 100000 --where "age >= 65" --out old.parquet
     """
+    from collegium.cli.interrupts import say_if_interrupted
     from collegium.study.methods.synthesis.release import published_table
     from collegium.synthesis.rows_in_files import refuse_ending
 
@@ -280,5 +281,6 @@ def sample(
     refuse_no_folder(out_file)
     table = published_table(release)
     n = table.n_rows_ if rows is None else rows
+    say_if_interrupted(lambda _: f"{out_file} was not written")
     table.sample(n, where, random_state=seed, to=out_file)
     out.print(f"Wrote {out_file}: {n:,} rows.", soft_wrap=True)

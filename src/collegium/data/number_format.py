@@ -22,6 +22,7 @@ _BLANKS = " \u00a0\u202f"
 _THOUSANDS = (",", ".", "'", "’", *_BLANKS)
 _MARKS = {",": "comma", ".": "point"}
 _PARTS = re.compile(r"([^\d+\-]*)([+-]?\d(?:[\d,.'’ \u00a0\u202f]*\d)?)(\D*)")
+_LEADING_ZERO = re.compile(r"0\d")
 _WORD, _PLURAL = re.compile(r"[^\W\d_]+$"), re.compile(r"(?:en|e|s|n)$")
 _FEW_WORDS, NEARLY_ALL = 3, 0.9  # "n/a", "unknown": words for missing numbers
 _CODES = 20  # so few different numbers, with a word among them, are codes of categories
@@ -166,6 +167,8 @@ def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> 
     12.5 Tage
     >>> print(format_of(["A12", "A13"], "ward"), format_of(["0.125", "1.375"], "dose"))
     None 12.5
+    >>> print(format_of(["Ward 012", "Ward 113"], "ward"))
+    None
     """
     found = [match for cell in cells if (match := _PARTS.fullmatch(cell.strip()))]
     units = Counter((match[1], _singular(match[3].strip())) for match in found)
@@ -177,6 +180,10 @@ def format_of(cells: Sequence[str], column: str, decimal: str | None = None) -> 
     before, behind = unit[0], Counter(match[3].strip() for match in alike).most_common(1)[0][0]
     bodies = [match[2] for match in alike]
     if any(map(str.isalpha, before)) and before == before.rstrip():  # a code, such as A12
+        return None
+    if any(map(str.isalpha, before)) and any(
+        map(_LEADING_ZERO.match, bodies)
+    ):  # such as "Ward 012"
         return None
     if len(before.split()) > 1 or len(behind.split()) > 2:  # a remark, such as "seen on day 12"
         return None

@@ -232,5 +232,5 @@ def _text_or_number(cell: Any) -> Any:
 
 def _lacks(name: str, columns: list[str]) -> InputError:
     return InputError(
-        f"the table has no column {name!r}, which a question needs: {nearest(name, columns)}"
+        f"the table has no column {name!r}, which is needed here: {nearest(name, columns)}"
     )

@@ -128,7 +128,8 @@ def _described(series: pd.Series, decimal: str | None, dates: str | None) -> tup
             column, note = _number(finite, written)
             unread = sorted(set(names[~np.isfinite(numbers[given])]))
             if unread:
-                note += f"\nmissing: so count {', '.join(map(shown, unread))}, and what else is no number"
+                named = ", ".join(map(shown, unread))
+                note += f"\n{named}, and whatever else is no number, count as missing"
             return column, note
     return _category(names)
 

@@ -124,7 +124,7 @@ class SyntheticQuality:
         "AUC", "R²", or empty without a target.
     chance : float or None
         Score that a model which learnt nothing stays below but once in 40 times, from the synthetic table
-        with its target dealt anew: well above 0.5 where columns go together, since a random direction has
+        with its target shuffled: well above 0.5 where columns go together, since a random direction has
         an AUC of its own.
     n_held_out : int
         Real records that everything is compared with.
@@ -328,7 +328,7 @@ class SyntheticQuality:
             )
         if self.chance is not None:
             yield (
-                "Models that learnt nothing (the target dealt anew) stay below "
+                "Models that learnt nothing (the target was shuffled) stay below "
                 f"{self.chance:.3f} 39 times in 40."
             )
         if self.target and self.table(PUBLIC) is None:

@@ -129,7 +129,7 @@ class TargetScores:
     def chance(self, codes: Codes, arrays: Mapping[str, NDArray[Any]]) -> float:
         """Score that a model which learnt nothing stays below, but once in 40 times.
 
-        Logistic regression learns from rows of the synthetic table whose targets were dealt anew. How many
+        Logistic regression learns from rows of the synthetic table whose targets were shuffled. How many
         rows does not matter: it finds a random direction, and where columns go together many a direction
         looks good. Trees vary less.
         """

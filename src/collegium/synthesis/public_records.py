@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from collegium.data.cells import Cells
 from collegium.data.overlap_checks import Likeness, RowsSeen, same_content
+from collegium.errors import InputError
 from collegium.weighted_sums.tables import Table
 
 
@@ -36,3 +38,12 @@ def refuse_private_as_public(
 
 def _frame(arrays: Any) -> pd.DataFrame:
     return pd.DataFrame({name: values.astype(float) for name, values in arrays.items()})
+
+
+def refuse_names_of_people(names: Sequence[str], owner: str | None) -> None:
+    """Refuse to synthesise the column that says whose a row is: a synthetic row is nobody's."""
+    if owner in names:
+        raise InputError(
+            f"the schema describes {owner!r}, which says whose each row is: rows of a synthetic table are "
+            "nobody's; take that column out of the schema"
+        )

@@ -24,7 +24,7 @@ from collegium.errors import InputError
 from collegium.noise.sources import noise_from
 from collegium.runs.estimator_base import share_to_spend, tell_of_fits_before
 from collegium.synthesis.model import TableModel
-from collegium.synthesis.public_records import refuse_private_as_public
+from collegium.synthesis.public_records import refuse_names_of_people, refuse_private_as_public
 from collegium.synthesis.rows_in_files import write_rows
 from collegium.synthesis.rules import where_of
 from collegium.synthesis.run import Synthesis
@@ -210,6 +210,7 @@ class Synthesizer:
             Nothing was drawn or charged then.
         """
         self._fitted: TableModel | None = None
+        refuse_names_of_people(Cells(self.schema).names, owner)
         share = share_to_spend(ledger, spend)
         Budget(1.0, delta)  # which checks it
         its = whose(

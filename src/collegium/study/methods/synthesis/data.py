@@ -22,7 +22,7 @@ from collegium.study.config import StudyConfig
 from collegium.study.query_table import Rows
 from collegium.study.schema_table import known_people, read_private_rows, read_public_rows
 from collegium.study.study_data import OVERLAP_KEY, fingerprint_of
-from collegium.synthesis.public_records import refuse_private_as_public
+from collegium.synthesis.public_records import refuse_names_of_people, refuse_private_as_public
 from collegium.weighted_sums.whose import table_of
 
 
@@ -65,6 +65,7 @@ def read_tables(config: StudyConfig, observer: Observer, *, may_stream: bool) ->
     assert schema_path is not None, "checked with the settings"
     schema = Schema.read(schema_path)
     names = list(Cells(schema).names)
+    refuse_names_of_people(names, config.data.owner)
     others: dict[str, Any] = {}
     fingerprints: dict[str, str] = {}
     for role in ("public", "test"):
