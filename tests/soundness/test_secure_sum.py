@@ -454,7 +454,7 @@ def test_mutant_a_threshold_that_is_too_low(monkeypatch, threshold):
 
 
 def test_mutant_shares_are_revealed_before_others_have_confirmed(monkeypatch):
-    """Each would answer its own roster; enough of them omit a party for the masks that it has with the rest."""
+    """Each would answer its own roster: enough of them omit a party to open its masks with the rest."""
 
     def at_once(self):
         return self._proposed(self._mine())
