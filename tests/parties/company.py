@@ -32,8 +32,8 @@ class View:
             return self.shared.read(name, most_bytes)[: self.halves[name]]
         return self.shared.read(name, most_bytes) if name in self.seen else None
 
-    def names(self):
-        return list(self.seen)
+    def names(self, folder):
+        return [name for name in self.shared.names(folder) if name in self.seen]
 
     def missing(self):
         return [name for name in self.shared.files if name not in self.seen]

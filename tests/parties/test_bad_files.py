@@ -21,7 +21,7 @@ from collegium.parties.summing import Opened
 from collegium.parties.waiting import Patience, StillWaitingError
 from tests.parties.company import NOISE, PURPOSE, Company, run
 
-MASKED = "masked-000000-count-6c35493a-a1-p03.json"
+MASKED = "000000-count-6c35493a-1/masked-p03.json"
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def refused(company, steps, content, match, name=MASKED):
     with pytest.raises(InputError, match=match) as error:
         steps.send(False)
     assert "\n" not in str(error.value)
-    assert not any(name.startswith("unmask") for name in company.mailbox.files)
+    assert not any("/unmask" in name for name in company.mailbox.files)
     del company.mailbox.files[name]
     if kept is not None:
         company.mailbox.files[name] = kept
@@ -107,7 +107,7 @@ def test_shares_that_are_not_for_this_party_open_nothing(company):
     company.mailbox.files[MASKED] = company.memories[3].files[MASKED] = swapped
     with pytest.raises(InputError, match=f"{MASKED} of Hospital 3 holds no shares for this party"):
         run({2: company.steps(2), 3: company.steps(3)} | {1: company.steps(1)})
-    assert not any(name.startswith("opened") for name in company.mailbox.files)
+    assert not any("/opened" in name for name in company.mailbox.files)
     steps.close()
 
 
@@ -134,7 +134,7 @@ def test_a_copy_and_somebody_elses_file_do_no_harm(company):
     files[MASKED.replace(".json", " (copy).json")] = files[MASKED]
     files[MASKED.replace(".json", "-2.json")] = changed(company, key=IdentityKey.fresh())
     files["notes.txt"] = b"bring cake"
-    files["masked-000000-count-6c35493a-a1-p04.json"] = files[MASKED]
+    files["000000-count-6c35493a-1/masked-p04.json"] = files[MASKED]
     opened = run({1: steps, 2: company.steps(2), 3: company.steps(3)})
     assert all(one.total.tolist() == company.expected([1, 2, 3]) for one in opened.values())
 
@@ -187,7 +187,7 @@ def test_after_a_crash_the_same_bytes_are_posted_whatever_is_given(company):
 def test_a_first_party_that_signs_two_rosters_is_named(company):
     steps = halfway(company)
     steps.send(False)
-    name = "roster-000000-count-6c35493a-a1-p01.json"
+    name = "000000-count-6c35493a-1/roster-p01.json"
     message = json.loads(company.mailbox.files[name])["message"]
     two = signed(company.keys[1], {**message, "opens": False})
     company.mailbox.files[name.replace(".json", "-1.json")] = two
@@ -210,7 +210,7 @@ def test_a_first_party_that_signs_two_rosters_is_named(company):
 def test_a_roster_that_is_none(company, changes):
     steps = halfway(company)
     steps.send(False)
-    name = "roster-000000-count-6c35493a-a1-p01.json"
+    name = "000000-count-6c35493a-1/roster-p01.json"
     message = json.loads(company.mailbox.files[name])["message"]
     company.mailbox.files[name] = signed(company.keys[1], {**message, **changes})
     with pytest.raises(InputError, match="is no list of at least 3 parties"):
@@ -220,18 +220,18 @@ def test_a_roster_that_is_none(company, changes):
 def test_a_roster_of_another_file_is_not_confirmed(company):
     steps = halfway(company)
     steps.send(False)
-    name = "roster-000000-count-6c35493a-a1-p01.json"
+    name = "000000-count-6c35493a-1/roster-p01.json"
     message = json.loads(company.mailbox.files[name])["message"]
     digests = [*message["digests"][:2], "0" * 64]
     company.mailbox.files[name] = signed(company.keys[1], {**message, "digests": digests})
     with pytest.raises(InputError, match="is another one than the roster says"):
         next(company.steps(2))
-    assert "confirm-000000-count-6c35493a-a1-p02.json" not in company.mailbox.files
+    assert "000000-count-6c35493a-1/confirm-p02.json" not in company.mailbox.files
 
 
 def test_false_shares_are_noticed(company):
     run({number: company.steps(number) for number in company.numbers})
-    name = "unmask-000000-count-6c35493a-a1-p03.json"
+    name = "000000-count-6c35493a-1/unmask-p03.json"
     message = json.loads(company.mailbox.files[name])["message"]
     seeds = {**message["seeds"], "1": "00" * 33}
     company.mailbox.files[name] = signed(company.keys[3], {**message, "seeds": seeds})
@@ -245,7 +245,7 @@ def test_false_shares_are_noticed(company):
 
 def test_another_sum_is_named(company):
     assert len(run({number: company.steps(number) for number in company.numbers})) == 3
-    name = "opened-000000-count-6c35493a-a1-p03.json"
+    name = "000000-count-6c35493a-1/opened-p03.json"
     message = json.loads(company.mailbox.files[name])["message"]
     company.mailbox.files[name] = signed(company.keys[3], {**message, "sum": "0" * 64})
     with pytest.raises(InputError, match="of Hospital 3 says that it got another sum"):
@@ -375,10 +375,10 @@ def test_a_folder_brings_everything(tmp_path):
     boxes = {number: FolderMailbox(shared) for number in company.numbers}
     opened = run({n: company.steps(n, mailbox=boxes[n]) for n in company.numbers})
     assert all(one.total.tolist() == company.expected([1, 2, 3]) for one in opened.values())
-    for path in shared.iterdir():
+    for path in shared.rglob("*.json"):
         assert json.loads(path.read_bytes()).keys() == {"message", "signature"}
     if os.name != "nt":
-        assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "memory 1").iterdir())
+        assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "memory 1").rglob("*"))
     with pytest.raises(InputError, match="is in use by another process"):
         FolderMemory(tmp_path / "memory 1")
     company.memories[1].close()

@@ -1,5 +1,7 @@
 """Whatever happens in whatever order, all get the sum of the vectors that count, bit for bit."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from collegium.parties.noise_shares import share_of
 from collegium.parties.quorum import Quorum
 from collegium.parties.secure_sum import secure_sum
 from collegium.parties.waiting import SumNotOpenedError
-from tests.parties.company import Company
+from tests.parties.company import NOISE, PURPOSE, Company, run
 
 SESSIONS, SUMS = 100, 10  # 1,000 schedules
 
@@ -60,12 +62,40 @@ def test_with_more_drop_outs_nothing_is_opened(seed):
     company = Company(some_quorum(rng), seed=seed)
     company.play_at_random(0, rng, {})
     who = rng.choice(list(company.numbers), size=company.quorum.drop_outs + 1, replace=False)
-    before = {name for name in company.mailbox.files if name.startswith("unmask")}
+    before = {name for name in company.mailbox.files if "/unmask" in name}
     with pytest.raises(
         SumNotOpenedError, match="nothing was opened, and what was charged stays charged"
     ):
         company.play_at_random(1, rng, {int(number): 0 for number in who})
-    assert {name for name in company.mailbox.files if name.startswith("unmask")} == before
+    assert {name for name in company.mailbox.files if "/unmask" in name} == before
+
+
+def test_after_too_few_came_a_new_attempt_has_new_masks_and_is_opened():
+    company = Company(Quorum(5, drop_outs=1))
+    parties = {number: company.party(number) for number in company.numbers}
+
+    def steps(number):
+        return parties[number].steps(company.vectors[number], NOISE, query=0, purpose=PURPOSE)
+
+    first = {number: steps(number) for number in (5, 4, 3, 2, 1)}
+    for one in first.values():
+        next(one)
+    for number in (2, 3):
+        first[number].send(False)
+    with pytest.raises(SumNotOpenedError, match="fewer than 4 parties took part in sum 0"):
+        first[1].send(True)
+    for number in (2, 3, 4, 5):  # two of them come too late
+        with pytest.raises(SumNotOpenedError, match="stays charged"):
+            first[number].send(False)
+    opened = run({number: steps(number) for number in company.numbers})
+    assert all(one.total.tolist() == company.expected(range(1, 6)) for one in opened.values())
+    vectors = {
+        attempt: json.loads(
+            company.mailbox.files[f"000000-count-6c35493a-{attempt}/masked-p01.json"]
+        )["message"]["sum"]
+        for attempt in (1, 2)
+    }
+    assert vectors[1] != vectors[2]
 
 
 @pytest.mark.parametrize("parties", range(3, 21))

@@ -38,7 +38,7 @@ def messages_of(files, what):
     return {
         name: json.loads(content)["message"]
         for name, content in files.items()
-        if name.startswith(what)
+        if f"/{what}-" in name
     }
 
 
@@ -254,7 +254,7 @@ def check_a_forged_file_is_refused():
     for one in steps.values():
         next(one)
     steps[2].send(False)
-    name = "masked-000000-count-6c35493a-a1-p03.json"
+    name = "000000-count-6c35493a-1/masked-p03.json"
     file = json.loads(company.mailbox.files[name])
     file["message"]["sum"] = as_text(bytes(24))
     company.mailbox.files[name] = encoded(file)
@@ -272,8 +272,8 @@ class Equivocated(View):
     def read(self, name, most_bytes):
         return self.shown.get(name) or self.shared.read(name, most_bytes)
 
-    def names(self):
-        return [*self.shared.files, *self.shown]
+    def names(self, folder):
+        return [*self.shared.names(folder), *self.shown]
 
 
 def check_one_roster_is_opened(assignment):
@@ -293,7 +293,7 @@ def check_one_roster_is_opened(assignment):
         message["sender"]: ciphers.digest(company.mailbox.files[name])
         for name, message in messages_of(company.mailbox.files, "masked").items()
     }
-    for name in [one for one in company.mailbox.files if one.startswith(("roster", "confirm"))]:
+    for name in [one for one in company.mailbox.files if "/roster" in one or "/confirm" in one]:
         del company.mailbox.files[name]
     about = {
         key: value
@@ -306,18 +306,18 @@ def check_one_roster_is_opened(assignment):
         signature = as_text(company.keys[1].sign(_SIGNED + encoded(message)))
         return encoded({"message": message, "signature": signature})
 
-    stem = "000000-count-6c35493a-a1-p01.json"
+    folder = "000000-count-6c35493a-1"
     going = {}
     for number, present in assignment.items():
         roster = summing.Roster({one: masked[one] for one in present})
         shown = {
-            f"roster-{stem}": signed(
+            f"{folder}/roster-p01.json": signed(
                 "roster",
                 present=sorted(present),
                 digests=[masked[one] for one in sorted(present)],
                 opens=True,
             ),
-            f"confirm-{stem}": signed("confirm", roster=roster.digest),
+            f"{folder}/confirm-p01.json": signed("confirm", roster=roster.digest),
         }
         going[number] = company.steps(number, mailbox=Equivocated(company.mailbox, number, shown))
     for _ in range(6):

@@ -18,12 +18,15 @@ from filelock import FileLock, Timeout
 from collegium.durable import private_folder, write_durably
 from collegium.errors import InputError
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,150}\.json")
+_NAME = re.compile(r"([a-z0-9][a-z0-9-]{0,80}/)?[a-z0-9][a-z0-9-]{0,40}\.json")
 _MOST_IN_ENDING = 100  # letters that a program which copies files between machines adds to a name
 
 
 class Mailbox(Protocol):
-    """Small files by name, posted once and read by whoever looks."""
+    """Small files by name, posted once and read by whoever looks.
+
+    A name is that of a file, or of a folder and a file in it: ``000003-answer-1f3b2c4d-1/masked-p02.json``.
+    """
 
     def post(self, name: str, content: bytes) -> None:
         """Leave a file; the same content may be left again, another one is refused."""
@@ -33,8 +36,8 @@ class Mailbox(Protocol):
         """Read a file; None if it is not there (yet). Raises InputError if it is larger than it may be."""
         ...
 
-    def names(self) -> Collection[str]:
-        """List what is there."""
+    def names(self, folder: str = "") -> Collection[str]:
+        """List the names of all files in a folder of it; "" for those in none."""
         ...
 
 
@@ -61,9 +64,9 @@ class MemoryMailbox:
         content = self.files.get(name)
         return None if content is None else _of_fair_size(name, content, most_bytes)
 
-    def names(self) -> Collection[str]:
+    def names(self, folder: str = "") -> Collection[str]:
         """List what is there."""
-        return list(self.files)
+        return [name for name in self.files if name.rpartition("/")[0] == folder]
 
 
 class FolderMailbox:
@@ -97,6 +100,8 @@ class FolderMailbox:
             _check_same(name, there, content)
             return
         try:
+            if path.parent != self.path:
+                path.parent.mkdir(mode=0o700 if self._private else 0o777, exist_ok=True)
             write_durably(path, content, private=self._private)
         except OSError as error:
             raise InputError(
@@ -116,10 +121,11 @@ class FolderMailbox:
             return None
         return _of_fair_size(name, content, most_bytes)
 
-    def names(self) -> Collection[str]:
+    def names(self, folder: str = "") -> Collection[str]:
         """List what is there."""
+        begin = f"{folder}/" if folder else ""
         try:
-            return os.listdir(self.path)  # noqa: PTH208
+            return [begin + name for name in os.listdir(self.path / folder)]  # noqa: PTH208
         except OSError:
             return []
 
@@ -178,7 +184,9 @@ def versions_of(name: str, names: Collection[str]) -> list[str]:
 
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise InputError(f"{name!r} cannot be the name of a file of parties: a-z, 0-9, - and .json")
+        raise InputError(
+            f"{name!r} cannot be the name of a file of parties: a-z, 0-9, - and .json, in one folder at most"
+        )
     return name
 
 

@@ -25,6 +25,7 @@ _SIGNED = f"{FORMAT}\n".encode()
 _SMALL = 65_536  # bytes of a message without a vector
 
 SHAPES: Mapping[str, Mapping[str, type]] = {
+    "census": {"plan": dict, "groups": dict},
     "keys": {"masks": str, "shares": str},
     "masked": {"shape": list, "noise": str, "sum": str, "commitments": list, "shares": list},
     "roster": {"present": list, "digests": list, "opens": bool},
@@ -48,13 +49,13 @@ class Label:
     attempt: int = 0
 
     @property
-    def stem(self) -> str:
-        """The part of a file's name that says what it is about."""
+    def folder(self) -> str:
+        """Where its files are: one folder for each attempt; none for what is about the whole session."""
         if not self.attempt:
             return ""
         words = re.sub("[^a-z0-9]+", "-", self.purpose.lower()).strip("-")[:30]
         mark = hashlib.sha256(self.purpose.encode()).hexdigest()[:8]
-        return f"-{self.query:06d}-{words or 'sum'}-{mark}-a{self.attempt}"
+        return f"{self.query:06d}-{words or 'sum'}-{mark}-{self.attempt}"
 
     def about(self, **more: Any) -> dict[str, Any]:
         """Write it down, for a message or a key."""
@@ -135,7 +136,7 @@ class Post:
             if content is None or not _is_whole(content):
                 return None
             self._seen[name] = self._verified(name, content, what, label, sender)
-        for other in versions_of(name, self._mailbox.names()):
+        for other in versions_of(name, self._mailbox.names(label.folder)):
             self._refuse_version(other, what, label, sender, size, self._seen[name].digest)
         return self._seen[name]
 
@@ -215,7 +216,8 @@ def _is_whole(content: bytes) -> bool:
 
 
 def _file_name(what: str, label: Label, number: int) -> str:
-    return f"{what}{label.stem}-p{number:02d}.json"
+    file = f"{what}-p{number:02d}.json"
+    return f"{label.folder}/{file}" if label.folder else file
 
 
 def _most_bytes(size: int) -> int:

@@ -46,6 +46,9 @@ class PartySum:
 
     Attributes
     ----------
+    about : str
+        What the sums of a method are about, added to their purpose: parties that ask about different things
+        then sum nothing.
     present : tuple of int
         Whose vectors are in the last sum, by number from 1; empty before.
 
@@ -91,6 +94,7 @@ class PartySum:
         self._last: Summing | None = None
         self._done: set[tuple[int, str]] = set()
         self.present: tuple[int, ...] = ()
+        self.about = ""
 
     @property
     def is_private(self) -> bool:
@@ -173,7 +177,7 @@ class PartySum:
         summing = Summing(self._session, label, sensitive_sum.shape, noise)
 
         def own() -> Integers:
-            return self._source.noised(sensitive_sum, share, query=name[0], purpose=purpose)
+            return self._source.noised(sensitive_sum, share, query=name[0], purpose=name[1])
 
         try:
             opened = yield from summing.steps(own)
@@ -195,11 +199,11 @@ class PartySum:
         check_whole("query", number, least=0, most=_MOST_QUERY)
         if not isinstance(purpose, str) or not purpose.isprintable():
             raise InputError(f"purpose = {purpose!r} is no line of text; say what the sum is for")
-        return number, purpose
+        return number, f"{purpose} of {self.about}" if self.about else purpose
 
 
 def _ended(label: Label) -> str:
-    return f"ended{label.stem}.json"
+    return f"{label.folder}/ended.json"
 
 
 def _check_integers(sensitive_sum: Integers) -> None:
