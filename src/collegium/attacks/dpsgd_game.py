@@ -60,7 +60,7 @@ def play_dpsgd(
     error, total = (1 - confidence) / (4 * len(plan.groups)), 2 * runs * len(plan.groups)
     findings = []
     for number, (name, group) in enumerate(plan.groups.items()):
-        owner = _Owner(_moved(run, number), group.rate, reach(plan.neighbours) == 2)
+        owner = _Owner(clipped_canary(run, number), group.rate, reach(plan.neighbours) == 2)
         sides = []
         for side in (False, True):
             done = (2 * number + side) * runs
@@ -109,8 +109,8 @@ class _Owner:
         return self.moved if side else (-self.moved if self.opposite else 0 * self.moved)
 
 
-def _moved(run: DPSGDRun, group: int) -> Integers:
-    """Clip, by the code that is audited, a gradient that is longer than any bound."""
+def clipped_canary(run: DPSGDRun, group: int) -> Integers:
+    """Clip, by the code that is audited, a gradient of two classes that is longer than any bound."""
     n = min(_MOST_RECORDS, 1 + math.ceil(2 * run.recipe.dpsgd.clip_norm))
     features = to_features(np.ones((n, 1)))
     owner, groups = np.zeros(n, dtype=np.intp), np.array([group])
@@ -138,16 +138,19 @@ def _seen(
         total = np.where(part[:, None], gives, 0)
         released = noisy(total, sigma, noise, step=step)
         seen[:, :2] += released - there * owner.rate
-        seen[:, 2] += _log_ratio(released, here, there, sigma, owner.rate)
+        seen[:, 2] += log_ratio(released, here, there, sigma, owner.rate)
         progress(step)
     return seen
 
 
-def _log_ratio(released: Floats, here: Floats, there: Floats, sigma: float, rate: float) -> Floats:
+def log_ratio(
+    released: Floats, here: Floats, there: Floats, sigma: float, rate: float | Floats
+) -> Floats:
     """Log of how much likelier a step is with the records than with what stands in their place."""
     logs = []
+    with np.errstate(divide="ignore"):
+        absent, present = np.log1p(-np.asarray(rate)), np.log(rate)
     for mean in (here, there):
-        of_part = (released @ mean - mean @ mean / 2) / sigma**2
-        absent = math.log1p(-rate) if rate < 1 else -math.inf
-        logs.append(np.logaddexp(absent, math.log(rate) + of_part))
+        of_part = ((released * mean).sum(axis=-1) - (mean**2).sum(axis=-1) / 2) / sigma**2
+        logs.append(np.logaddexp(absent, present + of_part))
     return np.asarray(logs[0] - logs[1])
