@@ -32,6 +32,9 @@ _HOMES = {
         "PermuteAndFlip",
     ],
     "collegium.pate.voting.vote_table": ["VoteTable"],
+    "collegium.parties.collective": ["Collective", "Party"],
+    "collegium.parties.members": ["IdentityKey"],
+    "collegium.parties.secure_sum": ["secure_sum"],
     "collegium.personalisation.rates": ["plan_dpsgd"],
     "collegium.personalisation": [
         "Bagging",
@@ -71,6 +74,9 @@ if TYPE_CHECKING:
     from collegium.generative.dp_gan import DPGAN
     from collegium.generative.pate_gan import PATEGAN
     from collegium.ledger.ledger import Ledger
+    from collegium.parties.collective import Collective, Party
+    from collegium.parties.members import IdentityKey
+    from collegium.parties.secure_sum import secure_sum
     from collegium.pate.classifier import PATEClassifier
     from collegium.pate.settings import Account, Queries
     from collegium.pate.voting.aggregators import (
@@ -102,6 +108,7 @@ __all__ = [
     "Bagging",
     "Budget",
     "Budgets",
+    "Collective",
     "CollegiumError",
     "ConfidentGNMax",
     "DPSGDClassifier",
@@ -109,10 +116,12 @@ __all__ = [
     "ExponentialMax",
     "GNMax",
     "Hybrid",
+    "IdentityKey",
     "InteractiveGNMax",
     "LNMax",
     "Ledger",
     "PATEClassifier",
+    "Party",
     "PermuteAndFlip",
     "Policy",
     "PrivacyStatement",
@@ -137,4 +146,5 @@ __all__ = [
     "plan_dpsgd",
     "read_records",
     "recommend",
+    "secure_sum",
 ]

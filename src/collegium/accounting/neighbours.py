@@ -74,6 +74,12 @@ GIVEN = (
     "People who chose {} let their records be published: the student learns from them as they are, and "
     "nothing is promised to them. They are in no group, and no teacher learns from them"
 )
+BETWEEN_PARTIES = (
+    "Records lie with {} parties that show one another none. Whoever has records at two of them is two "
+    "people to the account, and what both allow adds up. No party proves that what it adds is true: false "
+    "numbers spoil the result, and nobody's privacy"
+)
+
 GIVEN_DIRECTLY = (
     "People who chose {} let their records be published: what is learnt may start from them as they are, and "
     "nothing is promised to them. They are in no group, and no noisy step is taken over them"
@@ -129,6 +135,8 @@ class Arrangement:
         Levels whose people let their records be published, whether anybody chose them or not.
     direct : bool
         Whether it is learnt by noisy steps, and not from teachers.
+    parties : int
+        Between how many parties the records lie that show one another none; 0: they are in one place.
     regrouped : bool
         Whether people with different budgets were put into groups, of which statements tell: how many have
         each budget decides who is in which.
@@ -155,6 +163,7 @@ class Arrangement:
     public_levels: tuple[str, ...] = ()
     direct: bool = False
     regrouped: bool = False
+    parties: int = 0
 
     @property
     def on_ledger(self) -> bool:
@@ -215,6 +224,7 @@ class Arrangement:
             WHAT_IS_LEFT: self.on_ledger and self.promise is Promise.PURE,
             f"{WHAT_IS_LEFT}. {KEPT_BACK}": self.on_ledger and self.promise is not Promise.PURE,
             (GIVEN_DIRECTLY if self.direct else GIVEN).format(levels): bool(levels),
+            BETWEEN_PARTIES.format(self.parties): bool(self.parties),
         }
         return tuple(sentence for sentence, holds in said.items() if holds)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.attacks.noise_capture import Listener
 from collegium.budgets import Budgets
 from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise, SeededNoise
@@ -50,7 +51,7 @@ class Draw:
     mu_squared: Floats
 
 
-class EarOnNoise:
+class EarOnNoise(Listener):
     """Noise of another source, or forced outputs, with everything that it was added to.
 
     ``forced``: outputs of an earlier run, draw by draw; what is left over is drawn.
@@ -60,16 +61,6 @@ class EarOnNoise:
         self._source, self._forced = source, list(forced)
         self.draws: list[Draw] = []
         self.charged: Callable[[], Floats] = lambda: np.zeros(0)
-
-    @property
-    def is_private(self) -> bool:
-        """False: somebody listens."""
-        return False
-
-    @property
-    def description(self) -> str:
-        """What to print beside every guarantee."""
-        return "not private: an auditor listens"
 
     def noised(
         self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str

@@ -17,7 +17,26 @@ from collegium.noise.sums import Integers, Noise, NoisySum
 Floats = NDArray[np.float64]
 
 
-class ListeningNoise:
+class Listener:
+    """What is true of all noise that somebody listens to."""
+
+    @property
+    def is_private(self) -> bool:
+        """False: somebody listens."""
+        return False
+
+    @property
+    def description(self) -> str:
+        """What to print beside every guarantee."""
+        return "not private: an auditor listens"
+
+    @property
+    def excess(self) -> float:
+        """1: nothing is added to the noise."""
+        return 1.0
+
+
+class ListeningNoise(Listener):
     """The noise of another source; remembers every noisy sum for which the account pays.
 
     The strongest adversary is shown the noisy counts and the noisy maximum, and not only the label or the
@@ -39,16 +58,6 @@ class ListeningNoise:
         self._source = source
         self._checks: dict[int, float] = {}
         self._answers: dict[int, Floats] = {}
-
-    @property
-    def is_private(self) -> bool:
-        """False: somebody listens."""
-        return False
-
-    @property
-    def description(self) -> str:
-        """What to print beside every guarantee."""
-        return "not private: an auditor listens"
 
     def noised(
         self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str

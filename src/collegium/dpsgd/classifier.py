@@ -52,6 +52,7 @@ from collegium.runs.views import SAME, View, fitted_view
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
+    from collegium.parties.collective import Party
 
 _DEFAULT = DPSGDSettings()
 
@@ -230,6 +231,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         spend: float | None = None,
         release_name: str = "DPSGDClassifier.fit",
         on_step: OnStep | None = None,
+        parties: Party | None = None,
     ) -> DPSGDClassifier:
         """Plan, and take all steps.
 
@@ -266,6 +268,10 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             ``epsilon`` by group, the ``model`` as released), and stops the training by returning True. What
             it decides may depend on public and released things alone, never on private records.
 
+        parties : Party, optional
+            Take the steps over the records of several parties, which show one another none of them; all call
+            this with the same settings and public records, and get the same model. Needs a list of classes.
+
         Returns
         -------
         DPSGDClassifier
@@ -289,6 +295,10 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             )
         if ledger is not None and self.classes is None:
             raise InputError(NO_LIST)
+        if parties is not None and self.classes is None:
+            raise InputError(
+                "classes are missing: all parties need the same public list; give classes=[…]"
+            )
         recipe = self._recipe(X_public)
         given = given_records(
             X,
@@ -304,7 +314,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         )
         known = self._codes_of_public(y_public, given.records)
         self.classes_ = given.records.classes
-        run = self._learn(recipe, given, known, on_step, ledger, share, release_name)
+        run = self._learn(recipe, given, known, on_step, ledger, share, release_name, parties)
         self._publish_better(run)
         self.quality_: Quality | None = self._verdict(given.records, known)
         if self.quality_ is not None and self.quality_.tone == "caution":

@@ -22,6 +22,7 @@ from collegium.checks import shown
 from collegium.data.record_kinds import kind_of_records
 from collegium.data.tables import as_records, take_rows
 from collegium.dpsgd.account import DPSGDAccount
+from collegium.dpsgd.between_parties import refuse_alone, together
 from collegium.dpsgd.by_rule import USUAL_VIEW, mostly_noise, noise_of, with_components
 from collegium.dpsgd.footprint import GIGABYTE, PROGRAM, bytes_of, require_room, working_bytes
 from collegium.dpsgd.linear_model import as_rows, linear_model
@@ -34,6 +35,7 @@ from collegium.dpsgd.settings import FULL_BATCH, MOST_COMPONENTS, SAMPLE, DPSGDS
 from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
 from collegium.errors import InputError, StudentWarning, frames_to_user
 from collegium.models.catalogue import build_preprocessing
+from collegium.noise.sums import NoisySum
 from collegium.parameters import settings_of
 from collegium.personalisation.bins import few_budgets
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from collegium.ledger.allowance import Entry
     from collegium.ledger.balances import Balance
     from collegium.ledger.ledger import Ledger
+    from collegium.parties.collective import Party
 
 Floats = NDArray[np.float64]
 Answering = Callable[[Any], Any]
@@ -187,6 +190,7 @@ class DPSGDEstimator(Face):
         ledger: Ledger | None,
         share: float,
         release_name: str,
+        parties: Party | None = None,
     ) -> DPSGDRun:
         """Descend, and remember what may be published.
 
@@ -197,6 +201,8 @@ class DPSGDEstimator(Face):
             raise InputError(
                 f"on_step must be a function that is told of each step, got {shown(on_step)}"
             )
+        if parties is not None:
+            refuse_alone(recipe, on_step)
         self._remember(given)
         records, spending, relation = given.records, None, None
         if ledger is not None:
@@ -205,6 +211,10 @@ class DPSGDEstimator(Face):
             left = ledger.left(records.budgets)
             relation, spending = _on_ledger(ledger, left, recipe, records.budgets, share)
             records = records.allowed(spending)
+        noise: NoisySum | None = None
+        if parties is not None:
+            records, release = together(records, recipe, y_public, relation, parties, release_name)
+            noise = release.noise
         memory, observer = _InProcess(), Lines(int(self.verbose))
         run = DPSGDRun(recipe, records, memory, observer, relation, _threads(self.n_jobs))
         self.plan_ = run.plan
@@ -242,7 +252,7 @@ class DPSGDEstimator(Face):
             summands = run.summands()
             if entry is not None:
                 entry.draws()
-            learnt = run.descend(summands, run.n_parameters, stop=watch)
+            learnt = run.descend(summands, run.n_parameters, noise, watch)
             if entry is not None:
                 entry.settle(learnt.account)
         _warn(steadiness.complaint(run.learning_rate))

@@ -28,6 +28,7 @@ from collegium.runs.fit_inputs import given_records
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
+    from collegium.parties.collective import Party
 
 Floats = NDArray[np.float64]
 _DEFAULT = DPSGDSettings()
@@ -124,6 +125,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         spend: float | None = None,
         release_name: str = "DPSGDRegressor.fit",
         on_step: OnStep | None = None,
+        parties: Party | None = None,
     ) -> DPSGDRegressor:
         """Plan, and take all steps.
 
@@ -138,6 +140,10 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         y_public : array-like, shape (n_public,), optional
             Targets of the public records; missing ones are allowed. The training starts at a model of those
             that are known, and their range is what ``bounds`` are if none are given.
+
+        parties : Party, optional
+            Take the steps over the records of several parties, which show one another none of them; all call
+            this with the same settings and public records, and get the same model.
 
         Returns
         -------
@@ -175,7 +181,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
             )
             known = _scaled(known, low, high)
         recipe = replace(recipe, bounds=(low, high))
-        self._learn(recipe, given, known, on_step, ledger, share, release_name)
+        self._learn(recipe, given, known, on_step, ledger, share, release_name, parties)
         return self
 
     def predict(self, X: Any) -> Floats:

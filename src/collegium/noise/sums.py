@@ -127,6 +127,14 @@ class NoisySum(Protocol):
         """What to print beside every guarantee."""
         ...
 
+    @property
+    def excess(self) -> float:
+        """By how much the noise is larger than what was asked for: a multiple of its standard deviation.
+
+        Error bars are wider by it; no account is smaller.
+        """
+        ...
+
     def noised(
         self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str
     ) -> Integers:
@@ -147,6 +155,11 @@ class LocalSum(ABC):
     """Noisy sums of what is on this machine, and noise by itself, from a source of random words."""
 
     __slots__ = ()
+
+    @property
+    def excess(self) -> float:
+        """1: the noise is what was asked for."""
+        return 1.0
 
     @property
     @abstractmethod

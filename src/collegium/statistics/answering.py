@@ -22,7 +22,7 @@ from collegium.data.schema_column import DATE, FLAG, plain
 from collegium.errors import InputError, PrivacyWarning
 from collegium.ledger.limits import Cost, Limit
 from collegium.noise.grid import GRID
-from collegium.noise.sums import LocalSum
+from collegium.noise.sums import LocalSum, NoisySum
 from collegium.statistics import comparisons, estimates, moments, quantiles
 from collegium.statistics.answer_words import DATE as DAY
 from collegium.statistics.answer_words import PEOPLE, SHARE, in_digits, rows_of
@@ -44,6 +44,7 @@ from collegium.weighted_sums.weights import effective_people, staircase
 from collegium.weighted_sums.whose import arrangement_of
 
 if TYPE_CHECKING:
+    from collegium.parties.collective import PartyRelease
     from collegium.statistics.ledgered import StatisticsSpending
 
 Floats = NDArray[np.float64]
@@ -79,7 +80,9 @@ class Answering:
     _table: Table
     _account: GaussianAccountant
     _neighbours: Neighbours
-    _noise: LocalSum
+    _noise: NoisySum
+    _release: PartyRelease | None = None
+    """What other parties answer together with this one."""
     _spend: float
     _questions: int
     _left: float
@@ -120,7 +123,8 @@ class Answering:
 
     @property
     def _arrangement(self) -> Arrangement:
-        return arrangement_of(self._table, self._neighbours, self._promise, self._kept)
+        made = arrangement_of(self._table, self._neighbours, self._promise, self._kept)
+        return made if self._release is None else self._release.arranged(made)
 
     def _which_noise(self, asked_for: str) -> str:
         if self._promise is Promise.PURE:
@@ -232,7 +236,7 @@ class Answering:
         )
 
     def _weighing(self, weights: Floats, diameter: float) -> Weighing:
-        return Weighing.of(weights, self._laplace, self._most_rows, diameter)
+        return Weighing.of(weights, self._laplace, self._most_rows, diameter, self._noise.excess)
 
     def _known_number(self, question: Question) -> Answer:
         n = float(self._table.sizes.sum())
@@ -289,7 +293,7 @@ class Answering:
         """Sums in which people weigh what they pay, and what these are charged as."""
         diameter = features.diameter(self._neighbours, self._laplace)
         most = 1 if features.distinct else self._most_rows
-        weighing = Weighing.of(weights, self._laplace, most, diameter)
+        weighing = Weighing.of(weights, self._laplace, most, diameter, self._noise.excess)
         return Sums(features, weighing), weighing.event(diameter, self._neighbours)
 
     def _steps(
@@ -534,7 +538,11 @@ class Answering:
         return priced, priced.events
 
     def _quantile(self, question: Question, share: float, query: int) -> Answer:
-        asked = question.asked
+        asked, noise = question.asked, self._noise
+        if not isinstance(noise, LocalSum):
+            raise InputError(
+                f"{asked} is chosen, and no sum that several parties could add: ask for a histogram"
+            )
         features = self._features(asked)
         column, name = self.schema[asked.columns[0]], asked.columns[0]
         each = [
@@ -551,9 +559,7 @@ class Answering:
         for place, (one, (priced, _)) in enumerate(zip(ranks, each, strict=True)):
             heard = Heard.of(priced.weighing, self._table.sizes, self.confidence)
             part = f" {place}" if asked.levels else ""
-            by_level.append(
-                quantiles.estimate(one, priced, column, heard, self._noise, query, part)
-            )
+            by_level.append(quantiles.estimate(one, priced, column, heard, noise, query, part))
         # Of each cell, its quantiles in the order of their levels.
         found = [one for cell in zip(*by_level, strict=True) for one in comparisons.in_order(cell)]
         cells = table_of(found, self._index(asked, features))

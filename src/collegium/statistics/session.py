@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Composition, Event
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, Policy
 from collegium.checks import check_number, check_whole, shown
@@ -34,6 +35,7 @@ from collegium.weighted_sums.whose import whose
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
+    from collegium.parties.collective import Party
     from collegium.statistics.ledgered import StatisticsSpending
 
 Floats = NDArray[np.float64]
@@ -86,7 +88,10 @@ class Statistics(Answering):
     noise_seed : int, optional
         For experiments: the noise is then not private.
     name : str, default="statistics"
-        Of the release, in the ledger.
+        Of the release, in the ledger, and for other parties.
+    parties : Party, optional
+        Answer together with other parties, which show one another no rows: all ask the same, in the same
+        order, and get the same answers. Noise is Gaussian, and quantiles cannot be asked.
 
     Attributes
     ----------
@@ -135,6 +140,7 @@ class Statistics(Answering):
         delta: float = DEFAULT_DELTA,
         noise_seed: int | None = QuerySettings.noise_seed,
         name: str = "statistics",
+        parties: Party | None = None,
     ) -> None:
         if schema is None:
             raise InputError(
@@ -157,7 +163,7 @@ class Statistics(Answering):
         self.answers: list[Answer] = []
         self._record: dict[Question, Answer] = {}
         self._spend, self._questions, self._left = float(spend), questions, 1.0
-        self._noise = noise_from(noise_seed)
+        self._noise = self._local = noise_from(noise_seed)
         self._spending: StatisticsSpending | None = None
         self._granted_in_all, self._silent = {}, {}
         self._charged: list[Event] = []
@@ -165,6 +171,27 @@ class Statistics(Answering):
         self._closed = False
         self._queries = 0
         self._one_at_a_time, self._process = threading.RLock(), os.getpid()
+        everybody = None
+        if parties is not None:
+            if noise == "laplace":
+                raise InputError(
+                    "laplace noise has no shares that parties could add: leave noise out"
+                )
+            noise, release = "gaussian", parties.release(name)
+            self._release = release
+
+            def everybody(granted: Budgets, relation: Neighbours) -> Budgets:
+                plan = {
+                    "method": "statistics",
+                    "schema": schema.digest,
+                    "neighbours": relation.name,
+                    "people are named": granted.named,
+                    "spend": spend,
+                    "questions": questions,
+                    "weights": weights,
+                }
+                return release.everybody(granted, plan, self._local)
+
         its = whose(
             frame,
             budgets,
@@ -177,7 +204,10 @@ class Statistics(Answering):
             spending=_spending,
             noise_seed=noise_seed,
             as_granted=self._is_on_ledger,
+            everybody=everybody,
         )
+        if self._release is not None:
+            self._noise = self._release.noise
         self._table, self._neighbours, self._kept = its.table, its.relation, its.kept
         if its.spending is not None:
             self._spending = its.spending
@@ -485,6 +515,8 @@ class Statistics(Answering):
         share = min(share, self._left)
         query, charged = self._queries, len(self._charged)
         try:
+            if self._release is not None:  # so that no answer adds up what was asked differently
+                self._release.noise.about = str(question.asked)
             if asked.kind == "quantile":
                 answer = self._quantile(question, share, query)
             else:

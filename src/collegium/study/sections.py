@@ -324,7 +324,7 @@ class StudentSection(Settings):
         "logistic-regression",
         "As for teachers; or one that learns from all public records: graph, gaussian-process, "
         "evidence-regression (for tables), either (the better of "
-        "the last two); with PyTorch self-training (or semi-supervised), fixmatch, vat.",
+        "the last two); with PyTorch self-training (or semi-supervised), fixmatch, vat, pate-g.",
     )
     params: Mapping[str, Any] = setting({}, "Parameters of the model.")
     preprocessing: str = setting(

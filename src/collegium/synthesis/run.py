@@ -167,7 +167,7 @@ class Synthesis:
         return {
             "stage": stage.name,
             "columns": [[self.cells.names[one] for one in clique] for clique in cliques],
-            "sd": stage.sd(len(cliques)),
+            "sd": stage.sd(len(cliques)) * noise.excess,
             "weights": [one.weights.tolist() for one in weighings],
             **({} if coarse is None else {"coarse": [one.place.tolist() for one in coarse]}),
             "steps": drawn.tolist(),
@@ -193,7 +193,9 @@ class Synthesis:
     ) -> dict[str, Any]:
         known = self._known(before)
         sizes = [one.size for one in known.coarse]
-        total = known.fraction * self._most_weight(stage.weighing.weights) / GRID
+        # Where rows lie in several places, each compares its own with what is expected of these.
+        here = float(self.table.here @ stage.weighing.weights) * self.most_rows
+        total = known.fraction * here / GRID
         cells = sum(sizes[a] * sizes[b] for a, b in self.candidates)
         errors: list[NDArray[np.int64]] = []
         for some in _in_portions(self.candidates, sizes, cells):
@@ -204,7 +206,11 @@ class Synthesis:
             errors.append(sensitive_errors(counts, expected))
         steps = np.concatenate(errors)
         drawn = noise.noised(steps, stage.noise(len(steps)), query=number, purpose=stage.name)
-        return {"stage": stage.name, "sd": stage.sd(len(steps)), "steps": drawn.tolist()}
+        return {
+            "stage": stage.name,
+            "sd": stage.sd(len(steps)) * noise.excess,
+            "steps": drawn.tolist(),
+        }
 
     def model(self, drawn: Drawn) -> TableModel:
         """Fit a model to everything that was drawn."""

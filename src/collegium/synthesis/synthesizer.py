@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.neighbours import Arrangement
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, Policy
 from collegium.checks import check_whole, shown
@@ -22,6 +23,7 @@ from collegium.data.cells import Cells
 from collegium.data.schema import Schema
 from collegium.errors import InputError
 from collegium.noise.sources import noise_from
+from collegium.noise.sums import NoisySum
 from collegium.runs.estimator_base import share_to_spend, tell_of_fits_before
 from collegium.synthesis.model import TableModel
 from collegium.synthesis.public_records import refuse_names_of_people, refuse_private_as_public
@@ -34,6 +36,7 @@ from collegium.weighted_sums.whose import whose
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
+    from collegium.parties.collective import Party
     from collegium.synthesis.ledgered import SynthesisSpending
 
 MOST_IN_MEMORY = 20_000_000
@@ -172,6 +175,7 @@ class Synthesizer:
         spend: float | None = None,
         delta: float = DEFAULT_DELTA,
         name: str = "synthetic table",
+        parties: Party | None = None,
     ) -> Self:
         """Measure a table, and fit.
 
@@ -198,7 +202,9 @@ class Synthesizer:
         delta : float, default=1e-5
             δ of budgets that are numbers.
         name : str
-            Of the release, in the ledger.
+            Of the release, in the ledger, and for other parties.
+        parties : Party, optional
+            Make one table of the rows of several parties, which show one another none of them.
 
         Returns
         -------
@@ -213,6 +219,26 @@ class Synthesizer:
         refuse_names_of_people(Cells(self.schema).names, owner)
         share = share_to_spend(ledger, spend)
         Budget(1.0, delta)  # which checks it
+        cells = Cells(self.schema, public)
+        known = None if public is None else cells.codes(public)
+        noise: NoisySum = noise_from(self._settings.noise_seed)
+        everybody, release = None, None if parties is None else parties.release(name)
+        if release is not None:
+
+            def everybody(granted: Budgets, relation: Neighbours) -> Budgets:
+                plan = {
+                    "method": "synthesis",
+                    "schema": self.schema.digest,
+                    "target": self.target,
+                    "settings": replace(self._settings, neighbours=None, noise_seed=None),
+                    "neighbours": relation.name,
+                    "people are named": granted.named,
+                    "public records": None
+                    if known is None
+                    else sha256(known.tobytes()).hexdigest(),
+                }
+                return release.everybody(granted, plan, noise_from(self._settings.noise_seed))
+
         its = whose(
             frame,
             budgets,
@@ -225,23 +251,22 @@ class Synthesizer:
             spending=_spending,
             noise_seed=self._settings.noise_seed,
             spend=share,
+            everybody=everybody,
         )
         table, spending, arrangement = its.table, its.spending, its.arrangement
         if spending is not None:
             from collegium.synthesis.ledgered import require_gaussian
 
             require_gaussian(spending.allowance.lifetime)
-        cells = Cells(self.schema, public)
-        known = None
+        if release is not None:
+            noise, arrangement = release.noise, release.arranged(arrangement)
         if public is not None:
-            known = cells.codes(public)
             if public_may_overlap:
                 arrangement = replace(arrangement, public_may_overlap=True)
             else:
                 refuse_private_as_public(table, cells, public)
         # A column that is not there, or of another kind, is refused before anybody pays.
         next(iter(table.batches(cells.names)))
-        noise = noise_from(self._settings.noise_seed)
         run = Synthesis(table, cells, self.target, self._settings, its.relation, known)
         account = GaussianAccountant(
             [one.epsilon for one in table.groups.values()],

@@ -79,7 +79,7 @@ class InParquet:
         self._place[used] = np.arange(len(used))
         budgets = list(policy.levels.items())
         self.groups: Mapping[str, Budget] = {budgets[i][0]: budgets[i][1] for i in used}
-        self.sizes = owned[used]
+        self.sizes = self.here = owned[used]
         self._people = people
         self._one_row_each = people is None or bool(people[1].max() <= 1)
         self.named = owner is not None

@@ -63,12 +63,14 @@ ROWS = 1 << 18
 class Table(Protocol):
     """Rows of people who granted budgets.
 
-    ``groups``: budget of each group that has members. ``sizes`` (n_groups,): people of each.
+    ``groups``: budget of each group that has members. ``sizes`` (n_groups,): people of each, everywhere.
+    ``here`` (n_groups,): those of them whose rows are in this table, where others are elsewhere.
     ``named``: whether owners are named, and may have several rows.
     """
 
     groups: Mapping[str, Budget]
     sizes: NDArray[np.int64]
+    here: NDArray[np.int64]
     named: bool
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
@@ -97,6 +99,8 @@ class InMemory:
             budgets.group_names[i]: budgets.groups[budgets.group_names[i]] for i in used
         }
         self.sizes = owned[used].astype(np.int64)
+        counted = budgets.group_sizes()
+        self.here = np.array([counted[name] for name in self.groups], dtype=np.int64)
         rows = np.bincount(budgets.record_owner, minlength=budgets.n_owners)
         self.named = budgets.named
         self._group = place[budgets.owner_group[budgets.record_owner]]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,15 +54,25 @@ class Weighing:
         Which noise.
     most_rows : int
         How many rows an owner counts for at most.
+    excess : float
+        By how much the noise that is drawn is larger, in standard deviations: nobody pays less for it.
     """
 
     steps: NDArray[np.int64]
     scale: float
     laplace: bool
     most_rows: int
+    excess: float = 1.0
 
     @classmethod
-    def of(cls, weights: Floats, laplace: bool, most_rows: int, diameter: float) -> Weighing:
+    def of(
+        cls,
+        weights: Floats,
+        laplace: bool,
+        most_rows: int,
+        diameter: float,
+        excess: float = 1.0,
+    ) -> Weighing:
         """Put weights that are prices on the grid, and find the noise at which nobody pays more.
 
         ``weights``: what each group's owners may pay, in μ or ε; 0 where they are not heard.
@@ -76,11 +86,11 @@ class Weighing:
                 f"the share of the budget is so small (a price of {largest:.1g}) that the noise would "
                 f"be as large as {scale:.1g} people: spend more on fewer questions"
             )
-        return cls(steps, max(scale, GRID), laplace, most_rows)
+        return cls(steps, max(scale, GRID), laplace, most_rows, excess)
 
     def weighed(self, steps: NDArray[np.int64]) -> Weighing:
         """The same noise, with these weights, none of which is above its price."""
-        return Weighing(steps, self.scale, self.laplace, self.most_rows)
+        return replace(self, steps=steps)
 
     @property
     def weights(self) -> Floats:
@@ -90,7 +100,7 @@ class Weighing:
     @property
     def noise_variance(self) -> float:
         """Of the noise on each coordinate."""
-        return self.scale**2 * (2 if self.laplace else 1)
+        return (self.scale * self.excess) ** 2 * (2 if self.laplace else 1)
 
     def event(self, diameter: float, neighbours: Neighbours) -> Event:
         """State what a release of such sums costs each group."""

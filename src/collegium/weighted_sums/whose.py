@@ -77,29 +77,33 @@ def whose(
     noise_seed: int | None = None,
     spend: float = 1.0,
     as_granted: bool = False,
+    everybody: Callable[[Budgets, Neighbours], Budgets] | None = None,
 ) -> Whose[S]:
     """Find whose rows these are, and what of their budgets may be used.
 
     ``spending``: loads the class, with which a database comes.
     ``spend``: share of what people have left on the ledger.
+    ``everybody``: adds how many people of other parties granted what; then rows are read into memory.
     ``as_granted``: whether different budgets stay apart, however many there are: a ledger knows them.
     """
     files = paths_of(frame)
-    if files and ledger is None:
+    if files and ledger is None and everybody is None:
         table = in_files(files, budgets, privacy, owner, schema)
         return Whose(table, None, relation_of(neighbours), 1.0)
     if files:
         frame = read_all(files)
     refuse_empty(frame)
     granted, frame = who_granted(frame, budgets, privacy, owner, delta)
-    if ledger is None:
-        few = granted if as_granted else few_budgets(granted)
-        return Whose(InMemory(frame, few, schema), None, relation_of(neighbours), few.kept)
-    relation, on_ledger = spending().begin(ledger, granted, neighbours, noise_seed, spend)
-    ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
-    frame = take_frame_rows(frame, on_ledger.records)
-    its = InMemory(frame, on_ledger.budgets, schema)
-    return Whose(its, on_ledger, relation, on_ledger.budgets.kept)
+    on_ledger, relation = None, relation_of(neighbours)
+    if ledger is not None:
+        relation, on_ledger = spending().begin(ledger, granted, neighbours, noise_seed, spend)
+        ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
+        frame, granted = take_frame_rows(frame, on_ledger.records), on_ledger.budgets
+    elif not as_granted:
+        granted = few_budgets(granted)
+    if everybody is not None:
+        granted = everybody(granted, relation)
+    return Whose(InMemory(frame, granted, schema), on_ledger, relation, granted.kept)
 
 
 def in_files(

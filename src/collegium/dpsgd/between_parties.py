@@ -1,0 +1,94 @@
+"""Direct training over the records of several parties: what they must have in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.dpsgd.run import DPSGDRecipe
+from collegium.dpsgd.settings import FULL_BATCH
+from collegium.errors import InputError
+from collegium.noise.sources import noise_from
+from collegium.personalisation.bins import few_budgets
+from collegium.runs.records import Records
+
+if TYPE_CHECKING:
+    from collegium.parties.collective import Party, PartyRelease
+
+
+def refuse_alone(recipe: DPSGDRecipe, on_step: Any) -> None:
+    """Refuse what one party alone would decide, or cannot be added up."""
+    settings = recipe.dpsgd
+    if settings.sampling != FULL_BATCH:
+        raise InputError(
+            f"parties take steps over all their records, and sampling is {settings.sampling!r}: leave it out"
+        )
+    if settings.individual_filter is not None:
+        raise InputError("a filter follows one party's records: leave individual_filter out")
+    if on_step is not None:
+        raise InputError("on_step could end the steps of one party alone: leave it out")
+
+
+def together(
+    records: Records,
+    recipe: DPSGDRecipe,
+    y_public: NDArray[Any] | None,
+    relation: Neighbours | None,
+    party: Party,
+    name: str,
+) -> tuple[Records, PartyRelease]:
+    """Learn how many people of the other parties granted what: then all plan the same steps."""
+    if records.given is not None:
+        raise InputError(
+            "people of a public level are this party's alone, and the start would differ: leave them out"
+        )
+    if not records.arrangement.on_ledger:
+        records = records.regrouped(few_budgets(records.budgets))
+    plan = {
+        "method": "direct training",
+        "settings": recipe.dpsgd,
+        "neighbours": None if relation is None else relation.name,
+        "preprocessing": recipe.preprocessing,
+        "random_state": recipe.seed,
+        "bounds": recipe.bounds,
+        "classes": records.classes.tolist(),
+        "features": _features_of(records.X),
+        "public records": _digest(records.X_public),
+        "classes of public records": _digest(y_public),
+        "people are named": records.budgets.named,
+    }
+    release = party.release(name)
+    budgets = release.everybody(records.budgets, plan, noise_from(recipe.noise_seed))
+    arrangement = release.arranged(records.arrangement)
+    return replace(records, budgets=budgets, arrangement=arrangement), release
+
+
+def _features_of(records: Any) -> Any:
+    return list(records.columns) if isinstance(records, pd.DataFrame) else records.shape[1:]
+
+
+def _digest(public: Any) -> str:
+    """Tell public records from others, in whatever form they are: not across forms."""
+    if public is None:
+        return "none"
+    if isinstance(public, pd.DataFrame):
+        values = pd.util.hash_pandas_object(public, index=False).to_numpy()
+        return sha256(repr(list(public.columns)).encode() + values.tobytes()).hexdigest()
+    if sparse.issparse(public):
+        public = public.tocsr()
+        parts: tuple[Any, ...] = (
+            np.asarray(public.shape),
+            public.indptr,
+            public.indices,
+            public.data,
+        )
+    else:
+        parts = (np.asarray(np.shape(public)), np.ascontiguousarray(public))
+    return sha256(b"".join(part.tobytes() for part in parts)).hexdigest()

@@ -1,0 +1,348 @@
+"""Methods over the tables of several parties: all get the same, as from one table, and pay as for one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from collegium import (
+    Collective,
+    DPSGDClassifier,
+    IdentityKey,
+    Ledger,
+    Party,
+    Policy,
+    Sampling,
+    Schema,
+    Statistics,
+    Synthesizer,
+)
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import as_budgets
+from collegium.data.cells import Cells
+from collegium.dpsgd.between_parties import refuse_alone
+from collegium.dpsgd.run import DPSGDRecipe
+from collegium.dpsgd.settings import DPSGDSettings
+from collegium.errors import InputError, PrivacyWarning
+from collegium.noise.sources import SeededNoise
+from collegium.noise.sums import Integers, Noise
+from collegium.parties.collective import _merged, _written
+from collegium.parties.waiting import Patience
+from collegium.synthesis.run import Synthesis
+from collegium.synthesis.settings import SynthesisSettings
+from collegium.weighted_sums.tables import InMemory
+
+N = 1200
+SCHEMA = Schema(
+    {
+        "age": {
+            "kind": "whole",
+            "bounds": [0, 99],
+            "bins": [0, 20, 40, 60, 80, 99],
+            "missing": False,
+        },
+        "sex": {"kind": "category", "categories": ["F", "M"], "missing": False},
+        "sick": {"kind": "flag", "missing": False},
+    }
+)
+
+
+def people() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Rows, what everybody grants, and at which of three parties each is: the third has only the generous."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 100, N)
+    frame = pd.DataFrame(
+        {"age": age, "sex": rng.choice(["F", "M"], N), "sick": age + rng.normal(0, 15, N) > 60}
+    )
+    epsilon = rng.choice([1.0, 2.0, 4.0], N)
+    place = np.where(epsilon == 4.0, 2, rng.integers(0, 2, N))
+    return frame, epsilon, place
+
+
+class Company:
+    """Three parties and the folder that they share."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "shared").mkdir()
+        self.keys = [IdentityKey.fresh() for _ in range(3)]
+        self.collective = Collective(
+            [key.member(f"Hospital {name}") for key, name in zip(self.keys, "ABC", strict=True)]
+        )
+
+    def party(self, number: int) -> Party:
+        patience = Patience(poll_s=0.005, give_up_s=20.0)
+        memory = self.folder / f"memory {number}"
+        return Party(self.collective, self.keys[number], self.folder / "shared", memory, patience)
+
+    def each(self, does: Callable[[int], Any]) -> list[Any]:
+        """Let each do its part, in a thread of its own; the first error is raised when all have ended."""
+        with ThreadPoolExecutor(3) as threads:
+            return list(threads.map(does, range(3)))
+
+
+@pytest.fixture
+def company(tmp_path: Path) -> Company:
+    return Company(tmp_path)
+
+
+def at(place: np.ndarray, number: int) -> tuple[pd.DataFrame, np.ndarray]:
+    frame, epsilon, _ = people()
+    return frame[place == number].reset_index(drop=True), epsilon[place == number]
+
+
+def test_all_get_the_same_answers_and_pay_as_for_one_table(company: Company) -> None:
+    frame, epsilon, place = people()
+
+    def ask(number: int) -> tuple[list[Any], Any]:
+        rows, granted = at(place, number)
+        its = company.party(number)
+        with Statistics(rows, granted, schema=SCHEMA, questions=3, parties=its) as session:
+            answers = [
+                session.count("age >= 50", weights="uniform"),
+                session.mean("age"),
+                session.mean("age", by="sex"),
+            ]
+            return answers, session.privacy_
+
+    found = company.each(ask)
+    with Statistics(frame, epsilon, schema=SCHEMA, questions=3, noise="gaussian") as pooled:
+        one = [
+            pooled.count("age >= 50", weights="uniform"),
+            pooled.mean("age"),
+            pooled.mean("age", by="sex"),
+        ]
+    for answers, privacy in found:
+        assert [str(each) for each in answers] == [str(each) for each in found[0][0]]
+        # The third question's second round follows the first one's noise: its price is not always the same.
+        its, whole = privacy.groups, pooled.privacy_.groups
+        assert [(one.group, one.owners) for one in its] == [
+            (one.group, one.owners) for one in whole
+        ]
+        assert "3 parties" in str(privacy)
+    count, reference = found[0][0][0], one[0]
+    # 6 standard errors of each: a false alarm of about 1e-9.
+    assert abs(count.value - float((frame.age >= 50).sum())) < 6 * count.standard_error
+    # One noise for all, larger by sqrt(3/2) for the colluder: three separate ones have sqrt(3).
+    assert count.standard_error == pytest.approx(reference.standard_error * np.sqrt(1.5), rel=1e-6)
+    assert abs(found[0][0][1].value - frame.age.mean()) < 6 * found[0][0][1].standard_error
+
+
+def test_all_fit_the_same_distribution_as_of_one_table(company: Company, tmp_path: Path) -> None:
+    frame, _, place = people()
+
+    def fit(number: int) -> bytes:
+        rows, granted = at(place, number)
+        table = Synthesizer(SCHEMA, target="sick", goal="both", random_state=0)
+        table.fit(rows, granted, parties=company.party(number))
+        table.save(tmp_path / f"{number}.json")
+        assert table.n_rows_ == N and "3 parties" in str(table.privacy_)
+        return (tmp_path / f"{number}.json").read_bytes()
+
+    first, second, third = company.each(fit)
+    assert first == second == third
+    made = Synthesizer.load(tmp_path / "0.json").sample(N, random_state=0)
+    # At ε = 1 to 4 and 1,200 people, shares are off by a few percent; 0.1 is more than six standard errors.
+    assert abs(made.sick.mean() - frame.sick.mean()) < 0.1
+    assert made[made.age >= 80].sick.mean() - made[made.age < 40].sick.mean() > 0.6
+
+
+def test_all_take_the_same_steps(company: Company) -> None:
+    frame, epsilon, place = people()
+    X = np.column_stack([frame.age / 50 - 1, frame.sex == "F"]).astype(float)
+
+    def train(number: int) -> DPSGDClassifier:
+        its = place == number
+        model = DPSGDClassifier(classes=[False, True], steps=10, random_state=0)
+        y = frame.sick.to_numpy()
+        return model.fit(X[its], y[its], budgets=epsilon[its], parties=company.party(number))
+
+    models = company.each(train)
+    shown = [model.predict_proba(X) for model in models]
+    assert np.array_equal(shown[0], shown[1]) and np.array_equal(shown[0], shown[2])
+    assert models[0].score(X, frame.sick) > 0.75  # 50 % by chance, 89 % at best
+    assert sum(row.owners for row in models[0].privacy_.groups) == N
+
+
+def test_a_party_charges_its_own_ledger(company: Company, tmp_path: Path) -> None:
+    frame, _, place = people()
+    policy = Policy({"strict": 1.0, "open": 3.0})
+    ledgers = []
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+        place_of_it = tmp_path / str(number) / "people.ledger"
+        ledgers.append(Ledger.create(place_of_it, neighbours=Neighbours.ADD_OR_REMOVE))
+
+    def ask(number: int) -> float:
+        rows = frame[place == number].reset_index(drop=True)
+        rows["who"] = [f"{number}-{row}" for row in range(len(rows))]
+        rows["level"] = np.where(np.arange(len(rows)) % 3 == 0, "open", "strict")
+        its = company.party(number)
+        options: dict[str, Any] = {"privacy": "level", "owner": "who", "ledger": ledgers[number]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            with Statistics(
+                rows, policy, schema=SCHEMA, parties=its, questions=2, **options
+            ) as session:
+                value = session.mean("age").value
+        return value
+
+    values = company.each(ask)
+    assert values[0] == values[1] == values[2]
+    for number, ledger in enumerate(ledgers):
+        account = ledger.account_of(f"{number}-0")
+        assert account is not None and account.has_ended and len(account.charges) == 1
+        assert ledger.account_of(f"{(number + 1) % 3}-0") is None
+
+
+OTHER: Mapping[str, tuple[dict[str, Any], str]] = {
+    "weights": ({"weights": "uniform"}, "weights must be the same"),
+    "schema": (
+        {"schema": Schema({**SCHEMA.columns, "age": {"kind": "whole", "bounds": [0, 120]}})},
+        "schema must be the same",
+    ),
+    "neighbours": ({"neighbours": "replace-one"}, "neighbours must be the same"),
+}
+
+
+@pytest.mark.parametrize("other", OTHER)
+def test_another_plan_is_refused_before_anything_is_drawn(company: Company, other: str) -> None:
+    _, _, place = people()
+    changed, why = OTHER[other]
+
+    def ask(number: int) -> str:
+        rows, granted = at(place, number)
+        its: dict[str, Any] = {"schema": SCHEMA, **(changed if number == 1 else {})}
+        try:
+            Statistics(rows, granted, parties=company.party(number), **its)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    said = company.each(ask)
+    assert all(why in one and "nothing was drawn" in one for one in said)
+    assert "Hospital B" in said[0] and not list(company.folder.glob("shared/*/*/masked*"))
+
+
+def test_a_release_is_begun_once(company: Company) -> None:
+    _, _, place = people()
+
+    def ask(number: int) -> None:
+        rows, granted = at(place, number)
+        with Statistics(
+            rows, granted, schema=SCHEMA, parties=company.party(number), name="Ages 2026"
+        ):
+            pass
+
+    company.each(ask)
+    with pytest.raises(InputError, match="Hospital B has begun 'Ages 2026' before"):
+        ask(1)
+
+
+def test_what_cannot_be_added_up_is_refused(company: Company) -> None:
+    frame, epsilon, place = people()
+    rows, granted = at(place, 0)
+    its = company.party(0)
+    with pytest.raises(InputError, match="laplace noise has no shares"):
+        Statistics(rows, granted, schema=SCHEMA, parties=its, noise="laplace")
+    X, y = frame[["age"]].to_numpy(float), frame.sick.to_numpy()
+    sampled = DPSGDClassifier(classes=[False, True], sampling=Sampling("sample", rate=0.1))
+    with pytest.raises(InputError, match="parties take steps over all their records"):
+        sampled.fit(X, y, budgets=epsilon, parties=its)
+    filtered = DPSGDRecipe(DPSGDSettings(individual_filter=2.0))
+    with pytest.raises(InputError, match="a filter follows one party's records"):
+        refuse_alone(filtered, None)
+    with pytest.raises(InputError, match="all parties need the same public list"):
+        DPSGDClassifier().fit(X, y, budgets=epsilon, parties=its)
+    assert not list((company.folder / "shared").iterdir())
+
+
+def test_a_quantile_is_refused_before_it_is_charged(company: Company) -> None:
+    _, _, place = people()
+
+    def ask(number: int) -> None:
+        rows, granted = at(place, number)
+        with Statistics(rows, granted, schema=SCHEMA, parties=company.party(number)) as session:
+            with pytest.raises(InputError, match="ask for a histogram"):
+                session.median("age")
+            assert session.left()["share_left"].min() == 1
+
+    company.each(ask)
+
+
+def test_levels_of_one_name_and_two_budgets_stay_apart() -> None:
+    mine = Policy({"high": 1.0, "low": 3.0}).assign(["high", "low", "low"])
+    theirs = Policy({"high": 2.0, "low": 3.0}).assign(["high", "high", "low"])
+    census = [({}, _written(one)) for one in (mine, theirs)]
+    here, written = _merged(mine, census)
+    there, again = _merged(theirs, census)
+    assert written == again
+    assert here.public_sizes() == {"high": 1, "high (ε = 2, δ = 1e-05)": 2, "low": 3}
+    assert there.public_sizes() == {"high (ε = 1, δ = 1e-05)": 1, "high": 2, "low": 3}
+    assert here.group_sizes()["low"] == 2 and there.group_sizes()["low"] == 1
+
+
+class Ear(SeededNoise):
+    """Seeded noise that remembers the sums."""
+
+    def __init__(self, forced: list[Integers]) -> None:
+        super().__init__(7)
+        self.sums: list[NDArray[np.float64]] = []  # in standard deviations of their noise
+        self.forced = forced
+
+    def noised(
+        self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str
+    ) -> Integers:
+        self.sums.append(sensitive_sum / noise.scale)
+        drawn = super().noised(sensitive_sum, noise, query=query, purpose=purpose)
+        if len(self.forced) >= len(self.sums):
+            return self.forced[len(self.sums) - 1]
+        self.forced.append(drawn)
+        return drawn
+
+
+def test_nobody_moves_a_partys_sums_further_than_they_pay_for() -> None:
+    """Record and replay, of one party among others: also of scores, which compare its own rows alone."""
+    _, _, place = people()
+    rows, granted = at(place, 0)
+    census = [({}, _written(as_budgets(at(place, one)[1]))) for one in range(3)]
+    budgets, _ = _merged(as_budgets(granted), census)
+    assert sum(budgets.public_sizes().values()) == N > len(rows)
+    settings = SynthesisSettings(goal="both", noise_seed=1)
+    forced: list[Integers] = []
+
+    def sums_of(table: pd.DataFrame) -> tuple[list[NDArray[np.float64]], Synthesis]:
+        run = Synthesis(
+            InMemory(table, budgets, SCHEMA),
+            Cells(SCHEMA),
+            "sick",
+            settings,
+            Neighbours.ADD_OR_REMOVE,
+        )
+        ear, drawn = Ear(forced), {}
+        for number in range(1, len(run.events) + 1):
+            drawn[number] = run.draw(number, drawn, ear)
+        return ear.sums, run
+
+    before, run = sums_of(rows)
+    assert [stage.name for stage in run.stages.drawn][1] == "scores"
+    reached = 0.0
+    for who in range(0, 60, 3):
+        blank = rows.astype(object).copy()
+        blank.iloc[who] = None
+        after, _ = sums_of(blank)
+        group = list(run.table.groups).index(budgets.group_names[budgets.owner_group[who]])
+        for stage, mine, other in zip(run.stages.drawn, before, after, strict=True):
+            moved = float(np.linalg.norm(mine - other))
+            mu = float(np.sqrt(stage.event.mu_squared[group]))
+            assert moved <= mu * (1 + 1e-6), stage.name
+            reached = max(reached, moved / mu)
+    assert reached > 0.9
