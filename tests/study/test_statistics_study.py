@@ -429,9 +429,7 @@ def test_commands_show_answers_and_refuse_what_has_no_meaning(study, tmp_path, c
         assert word not in json.dumps({**record, "administrative": None})
     for command, message in (
         (("predict", out, tmp_path / "people.csv"), "no model that could predict"),
-        (("audit", path), "method.kind is 'statistics'"),
         (("forget", "p1", path), "with --remove-records"),
     ):
         code, _, errors = collegium(*command)
         assert code == 2 and message in " ".join(errors.split()), errors
-    assert not (tmp_path / "study-audit").exists()

@@ -26,17 +26,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.gaussian import gdp_epsilon
-from collegium.accounting.statement import ceil_decimals, floor_decimals
+from collegium.attacks.canary_finding import CanaryFinding, judge_canaries
 from collegium.attacks.dpsgd_game import clipped_canary, log_ratio
-from collegium.attacks.finding import Finding
-from collegium.attacks.score_bounds import ScoreBounds, bounds_of_scores
 from collegium.checks import check_number, check_whole
 from collegium.dpsgd.grid import UNIT
 from collegium.dpsgd.memory import DPSGDMemory
@@ -51,62 +47,6 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 CANARIES_EACH = 500
 _WIDTH = 2  # coordinates of a canary: a gradient of two classes
-
-
-@dataclass(frozen=True, kw_only=True)
-class CanaryFinding(Finding):
-    """What one run with canaries that do not interfere showed about one group.
-
-    ``bounds``: all of them. ``claim_mu``: what the account charged; infinite where nothing is claimed in μ.
-    ``delta``: at which ε is claimed.
-    """
-
-    bounds: ScoreBounds
-    claim_mu: float
-
-    legend: ClassVar[str] = (
-        "fit: of independent normal scores; guesses: the same scores, however they depend on one another"
-    )
-
-    @property
-    def holds(self) -> bool:
-        """Whether every lower bound is below what is claimed."""
-        return (
-            super().holds
-            and self.bounds.guessed_epsilon <= self.claim_epsilon
-            and max(self.bounds.guessed_mu, self._fitted) <= self.claim_mu
-        )
-
-    @property
-    def _fitted(self) -> float:
-        return self.bounds.fitted_mu if math.isfinite(self.claim_mu) else 0.0
-
-    @property
-    def of_mu(self) -> tuple[float, float, float] | None:
-        """The fit, the claim twice; None of sampled owners."""
-        if math.isinf(self.claim_mu):
-            return None
-        return self._fitted, self.claim_mu, self.claim_mu
-
-    def cells(self) -> dict[str, str]:
-        """Write bounds on μ beside the claim, where there is one; canaries."""
-        canaries = {"canaries": f"{self.bounds.n_in + self.bounds.n_out:,}"}
-        if math.isinf(self.claim_mu):
-            return canaries
-        return {
-            "μ, fit": floor_decimals(self._fitted, 3),
-            "μ, guesses": floor_decimals(self.bounds.guessed_mu, 3),
-            "claimed μ": ceil_decimals(self.claim_mu, 3),
-            **canaries,
-        }
-
-    def numbers(self) -> dict[str, Any]:
-        """All bounds; ε of those on μ at the group's δ."""
-        finite = math.isfinite(self.claim_mu)
-        return {
-            "claim_mu": self.claim_mu if finite else None,
-            "bounds": self.bounds.to_json(self.budget.delta),
-        }
 
 
 class _WithCanaries:
@@ -213,30 +153,18 @@ def audit_dpsgd(
     moved = np.where(is_in[:, None], gives, other)
     summands = _WithCanaries(run.summands(), n_features, moved, rates, other)
     learnt = run.descend(summands, wide, noise=ear)
-    spent = {row.group: row.epsilon_spent for row in learnt.privacy.groups}
-    squared = None
+    spent = {row.group: float(row.epsilon_spent) for row in learnt.privacy.groups}
+    mus = dict.fromkeys(plan.groups, math.inf)
     if plan.accountant == "gaussian":
         squared = plan.event(settings.n_steps_taken).mu_squared
-    error = (1 - confidence) / (3 * len(plan.groups))  # the fit, and guesses twice
-    scores = np.asarray(ear.scores)
-    findings = []
-    for number, (name, its) in enumerate(plan.groups.items()):
-        own = group == number
-        bounds = bounds_of_scores(
-            scores[own & is_in], scores[own & ~is_in], its.budget.delta, error
-        )
-        exact = squared is not None
-        lower = gdp_epsilon(bounds.fitted_mu, its.budget.delta) if exact else bounds.guessed_epsilon
-        findings.append(
-            CanaryFinding(
-                group=name,
-                budget=its.budget,
-                lower_epsilon=lower,
-                claim_epsilon=float(spent[name]),
-                bounds=bounds,
-                claim_mu=float(np.nextafter(math.sqrt(squared[number]), np.inf))
-                if squared is not None
-                else math.inf,
-            )
-        )
-    return findings
+        mus = {name: math.sqrt(one) for name, one in zip(plan.groups, squared, strict=True)}
+    return judge_canaries(
+        np.asarray(ear.scores),
+        is_in,
+        group,
+        {name: its.budget for name, its in plan.groups.items()},
+        spent,
+        mus,
+        are_normal=plan.accountant == "gaussian",
+        confidence=confidence,
+    )

@@ -54,15 +54,21 @@ def audit(
     threshold: Threshold = None,
     gamma: Gamma = None,
     runs: Annotated[
-        int,
+        int | None,
         typer.Option(
-            help="mechanism: labelling jobs on each side; study with dpsgd: runs of training."
+            help="mechanism: labelling jobs on each side (default: 20000); study with dpsgd: play against "
+            "its steps so often, instead of one run with canaries; with synthesis: how often "
+            "counts are drawn.",
+            show_default=False,
         ),
-    ] = 20_000,
+    ] = None,
     queries: Annotated[int, typer.Option(help="mechanism: queries of each job.")] = 8,
     canaries: Annotated[
         int | None,
-        typer.Option(help="study: invented owners. Default: as many as answers can be afforded."),
+        typer.Option(
+            help="study: invented owners (with synthesis: people asked about). Default: 500 of each level; "
+            "with votes, as many as answers can be afforded."
+        ),
     ] = None,
     copies: Annotated[int, typer.Option(help="study: records of each canary.")] = 8,
     guess_share: Annotated[
@@ -94,7 +100,8 @@ def audit(
 ) -> None:
     """Attack the mechanism, or a whole study with canaries, and compare with what the account claims.
 
-    A study that trains directly: its steps are attacked, with records that move each of them most.
+    A study of votes, of direct training or of statistics is run once with canaries, invented people of each
+    level; the noisy counts of a synthetic table are drawn several times, with some people blank.
 
     Exits with 1 if a lower bound is above a claim. Needs no data for a mechanism. An audit of a study
     is never a release: keep its folder to yourself.
@@ -130,19 +137,20 @@ def audit(
         ).resolved(teachers)
         check_release(release, mechanism, "worst-case")
         refuse_unaffordable(mechanism, plan, "worst-case")
+        jobs = 20_000 if runs is None else runs
         findings = play_game(
             mechanism_from(plan, mechanism, queries, release=release),
-            runs=runs,
+            runs=jobs,
             queries=queries,
             confidence=confidence,
             observe=observe,
             progress=_progress,
         )
         title = (
-            f"{mechanism.name}, {plan.personalisation}: {runs:,} jobs of {queries} queries a side"
+            f"{mechanism.name}, {plan.personalisation}: {jobs:,} jobs of {queries} queries a side"
         )
         arrangement = Arrangement(assignment="elsewhere")
-        found = Audit(title, confidence, arrangement, findings, {"runs": runs})
+        found = Audit(title, confidence, arrangement, findings, {"runs": jobs})
     else:
         path = Path(what)
         folder = folder or path.with_name(f"{path.stem}-audit")
@@ -169,8 +177,8 @@ def audit(
         silent = [finding.group for finding in found.findings if finding.lower_epsilon <= 0]
         if silent:
             out.print(
-                f"No attack on ε succeeded for {', '.join(silent)}: that proves nothing; more --queries and "
-                "--runs sharpen it."
+                f"No attack on ε succeeded for {', '.join(silent)}: that proves nothing; more --canaries, "
+                "--queries or --runs sharpen it."
             )
     if not found.holds:
         raise typer.Exit(1)

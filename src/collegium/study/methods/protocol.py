@@ -193,7 +193,8 @@ class AuditSettings:
 
     ``config``: of the study; ``file``: what its file is called.
     ``confidence``: probability that all lower bounds hold.
-    ``runs``: how often training is repeated on each side.
+    ``runs``: how often steps are repeated on each side, or counts drawn; None: training is run once, and
+        counts are drawn as often as they are by default.
     ``canaries``, ``copies``, ``guess_share``, ``observe``: as in
         :class:`~collegium.attacks.one_run.OneRunSettings`; None: its defaults.
     """
@@ -201,7 +202,7 @@ class AuditSettings:
     config: StudyConfig
     file: str
     confidence: float
-    runs: int
+    runs: int | None
     canaries: int | None
     copies: int
     guess_share: float
@@ -265,8 +266,8 @@ class Method(ABC, Generic[R, S]):
         Raises InputError where no attack on it is known.
         """
         raise InputError(
-            "an audit plays against votes or steps, and this study has neither (method.kind is "
-            f"{settings.config.kind.name!r}): audit a study that learns"
+            f"no attack is known on studies of method.kind = {settings.config.kind.name!r}: audit one of "
+            "another kind, or the mechanism (collegium audit mechanism)"
         )
 
 

@@ -21,6 +21,7 @@ from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 from collegium.plain_text import csv_for_people
 from collegium.planner.share import Share
+from collegium.report.audit import Audit
 from collegium.report.sections import Banner, Block, Listing
 from collegium.runs.observer import Observer
 from collegium.statistics.answer_words import DATE
@@ -33,7 +34,8 @@ from collegium.study.event_terms import uses_by_group
 from collegium.study.folder import StudyFolder, versions
 from collegium.study.kept_draws import Drawn, NumberedDraws
 from collegium.study.manifest_check import KEPT_ALLOWANCE
-from collegium.study.methods.protocol import AgreedTerms, Method, Plan, Study
+from collegium.study.methods.protocol import AgreedTerms, AuditSettings, Method, Plan, Study
+from collegium.study.methods.statistics.audit import audit
 from collegium.study.methods.statistics.data import QueryData, read_asked
 from collegium.study.methods.statistics.page import StatisticsReport, statistics_page
 from collegium.study.methods.statistics.result import StatisticsResult
@@ -94,6 +96,13 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
             frame, granted, kept_in=promise, spending=spending, **columns, **settings
         )
         return StatisticsPlan(config, data, session, granted, study.observer)
+
+    def audit(
+        self, plan: Callable[[bool], StatisticsPlan], settings: AuditSettings, observer: Observer
+    ) -> Audit:
+        """Ask the same session about canaries."""
+        made = plan(False)
+        return audit(made.session, max(1, len(made.data.charged)), settings, observer)
 
 
 def _settings(config: StudyConfig, data: QueryData) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,7 @@ from collegium.ledger.allowance import Allowance
 from collegium.ledger.event_spending import EventSpending, relation_on
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.noise.sources import noise_from
+from collegium.report.audit import Audit
 from collegium.report.sections import Banner, Block, Page
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
@@ -30,7 +31,8 @@ from collegium.study.event_plan import EventPlan
 from collegium.study.folder import StudyFolder
 from collegium.study.kept_draws import Drawn
 from collegium.study.manifest_check import KEPT_ALLOWANCE
-from collegium.study.methods.protocol import Method, Study
+from collegium.study.methods.protocol import AuditSettings, Method, Study
+from collegium.study.methods.synthesis.audit import audit
 from collegium.study.methods.synthesis.data import SynthesisData, read_tables
 from collegium.study.methods.synthesis.page import SynthesisReport, synthesis_page
 from collegium.study.methods.synthesis.release import MODEL
@@ -107,6 +109,13 @@ class SynthesisMethod(Method[SynthesisData, EventSpending]):
         if isinstance(rows.budgets, Budgets):
             rows = replace(rows, budgets=budgets_as_begun(study.begun_in, rows.budgets))
         return SynthesisPlan(study, rows, _relation(study, promised), promise)
+
+    def audit(
+        self, plan: Callable[[bool], SynthesisPlan], settings: AuditSettings, observer: Observer
+    ) -> Audit:
+        """Attack its noisy counts."""
+        made = plan(False)
+        return audit(made.run, made.arrangement, settings, observer)
 
 
 def _relation(study: Study[SynthesisData], promised: Ledger | None) -> Neighbours:
