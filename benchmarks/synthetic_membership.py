@@ -97,6 +97,7 @@ class SomeBlank:
 
     def __init__(self, table: InMemory, names: Sequence[str]) -> None:
         self.groups, self.sizes, self.named = table.groups, table.sizes, table.named
+        self.here = table.here
         self._batches = list(table.batches(names))
         self.group = np.concatenate([one.group for one in self._batches])
         self.blank = np.zeros(len(self.group), dtype=bool)

@@ -87,6 +87,7 @@ class Tape:
     outcomes: list[Any] = field(default_factory=list)
     is_private = False
     description = "recorded"
+    excess = 1.0
 
     def noised(self, sensitive_sum: Any, noise: Any, *, query: int, purpose: str) -> Any:
         self.seen.append((purpose, np.array(sensitive_sum), noise.scale))
