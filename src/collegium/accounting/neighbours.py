@@ -75,9 +75,10 @@ GIVEN = (
     "nothing is promised to them. They are in no group, and no teacher learns from them"
 )
 BETWEEN_PARTIES = (
-    "Records lie with {} parties that show one another none. Whoever has records at two of them is two "
-    "people to the account, and what both allow adds up. No party proves that what it adds is true: false "
-    "numbers spoil the result, and nobody's privacy"
+    "Records lie with {} parties that show one another none. As many as {} may stay away from a sum, and as "
+    "many as {} may put together all that they know: they see sums with all the noise that is accounted for. "
+    "Whoever has records at two parties is two people to the account, and what both allow adds up. No party "
+    "proves that what it adds is true: false numbers spoil the result, and nobody's privacy"
 )
 
 GIVEN_DIRECTLY = (
@@ -137,6 +138,8 @@ class Arrangement:
         Whether it is learnt by noisy steps, and not from teachers.
     parties : int
         Between how many parties the records lie that show one another none; 0: they are in one place.
+    drop_outs, colluders : int
+        How many of them may stay away from a sum, and how many may put together all that they know.
     regrouped : bool
         Whether people with different budgets were put into groups, of which statements tell: how many have
         each budget decides who is in which.
@@ -164,6 +167,8 @@ class Arrangement:
     direct: bool = False
     regrouped: bool = False
     parties: int = 0
+    drop_outs: int = 0
+    colluders: int = 0
 
     @property
     def on_ledger(self) -> bool:
@@ -224,7 +229,9 @@ class Arrangement:
             WHAT_IS_LEFT: self.on_ledger and self.promise is Promise.PURE,
             f"{WHAT_IS_LEFT}. {KEPT_BACK}": self.on_ledger and self.promise is not Promise.PURE,
             (GIVEN_DIRECTLY if self.direct else GIVEN).format(levels): bool(levels),
-            BETWEEN_PARTIES.format(self.parties): bool(self.parties),
+            BETWEEN_PARTIES.format(self.parties, self.drop_outs, self.colluders): bool(
+                self.parties
+            ),
         }
         return tuple(sentence for sentence, holds in said.items() if holds)
 

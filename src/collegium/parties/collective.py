@@ -27,6 +27,9 @@ from collegium.toml_files import read_toml, toml_text
 
 _KNOWN = {"drop_outs", "colluders", "party"}
 
+Census = Sequence[tuple[Mapping[str, str], Any]]
+"""What each party has told: its plan, and for each of its groups ε, δ and how many people."""
+
 
 @dataclass(frozen=True)
 class Collective:
@@ -71,6 +74,16 @@ class Collective:
     def agreement(self, plan: bytes) -> Agreement:
         """What they have in common about one release."""
         return Agreement(plan, self.members, self.quorum)
+
+    def arranged(self, arrangement: Arrangement) -> Arrangement:
+        """Say that records lie with these parties."""
+        quorum = self.quorum
+        return replace(
+            arrangement,
+            parties=quorum.parties,
+            drop_outs=quorum.drop_outs,
+            colluders=quorum.colluders,
+        )
 
     def toml(self) -> str:
         """Write it as a file that all parties keep."""
@@ -179,15 +192,15 @@ class Party:
         number = self.collective.agreement(b"").number_of(self.key)
         return self.collective.members[number - 1].name
 
-    def release(self, name: str) -> PartyRelease:
-        """Begin a release, once."""
+    def release(self, name: str, *, goes_on: bool = False) -> PartyRelease:
+        """Begin a release, once. ``goes_on``: or take it up where it was cut off."""
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise InputError(f"name must be a line of text, got {shown(name)}: name the release")
         place = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "release"
         shared = Path(self.folder) / place
         shared.mkdir(exist_ok=True)
         memory = FolderMemory(Path(self.memory) / place)
-        if any(one.endswith(".json") for one in memory.names("")):
+        if not goes_on and any(one.endswith(".json") for one in memory.names("")):
             memory.close()
             raise InputError(
                 f"{self.name} has begun {shown(name)} before, and what it posted stands: give the release "
@@ -204,9 +217,13 @@ class PartyRelease:
 
     noise: PartySum
 
-    def __init__(self, party: Party, name: str, mailbox: Mailbox, memory: Mailbox) -> None:
+    def __init__(self, party: Party, name: str, mailbox: Mailbox, memory: FolderMemory) -> None:
         self.party, self.name = party, name
         self._mailbox, self._memory = mailbox, memory
+
+    def close(self) -> None:
+        """Let other processes go on with it."""
+        self._memory.close()
 
     def everybody(
         self, budgets: Budgets, plan: Mapping[str, object], source: LocalSum | None = None
@@ -220,29 +237,41 @@ class PartyRelease:
 
         Raises InputError if another party plans something else.
         """
-        census = self._census(budgets, {key: str(value) for key, value in plan.items()})
-        merged, written = _merged(budgets, census)
-        said = {"release": self.name, "plan": dict(census[0][0]), "people": written}
-        self.noise = PartySum(
+        census = self.census(budgets, plan)
+        merged, _ = _merged(budgets, census)
+        self.noise = self.sum_with(census, source)
+        return merged
+
+    def census(self, budgets: Budgets, plan: Mapping[str, object]) -> Census:
+        """Tell the others how many people granted what, once, and wait for theirs: see :meth:`everybody`."""
+        agreement = self.party.collective.agreement(f"census of {self.name}".encode())
+        post = Post(agreement, self.party.key, self._mailbox, self._memory)
+        said = {key: str(value) for key, value in plan.items()}
+        return self.party.patience.drive(_take_census(post, said, _written(budgets)))
+
+    def sum_with(
+        self, census: Census, source: LocalSum | None = None, *, attempts: int | None = None
+    ) -> PartySum:
+        """Make the sum of all whose numbers these are. ``attempts``: as for :class:`PartySum`."""
+        said = {"release": self.name, "plan": dict(census[0][0]), "people": _written_of(census)}
+        return PartySum(
             self.party.collective.agreement(encoded(said)),
             self.party.key,
             self._mailbox,
             self._memory,
             source=source,
             patience=self.party.patience,
+            attempts=attempts,
         )
-        return merged
 
     def arranged(self, arrangement: Arrangement) -> Arrangement:
         """Say that records lie with several parties."""
-        return replace(arrangement, parties=self.party.collective.quorum.parties)
+        return self.party.collective.arranged(arrangement)
 
-    def _census(
-        self, budgets: Budgets, plan: dict[str, str]
-    ) -> list[tuple[Mapping[str, str], Any]]:
-        agreement = self.party.collective.agreement(f"census of {self.name}".encode())
-        post = Post(agreement, self.party.key, self._mailbox, self._memory)
-        return self.party.patience.drive(_take_census(post, plan, _written(budgets)))
+
+def with_everybody(budgets: Budgets, census: Census) -> Budgets:
+    """Add the groups of all parties to these budgets: see :meth:`PartyRelease.everybody`."""
+    return _merged(budgets, census)[0]
 
 
 def _written(budgets: Budgets) -> dict[str, list[str]]:
@@ -254,11 +283,19 @@ def _written(budgets: Budgets) -> dict[str, list[str]]:
     }
 
 
-def _take_census(
-    post: Post, plan: dict[str, str], groups: dict[str, list[str]]
-) -> Steps[list[tuple[Mapping[str, str], Any]]]:
+def _take_census(post: Post, plan: dict[str, str], groups: dict[str, list[str]]) -> Steps[Census]:
     label = Label(post.agreement.digest)
-    post.send("census", label, {"plan": plan, "groups": groups})
+    mine = post.own("census", label)
+    if mine is None:
+        post.send("census", label, {"plan": plan, "groups": groups})
+    elif mine.content["plan"] != plan or mine.content["groups"] != groups:
+        raise post.refuse(
+            "census",
+            label,
+            post.number,
+            "says something else than is planned now, and what was posted stands: give the release another "
+            "name, the same at all parties",
+        )
     late = False
     while True:
         found = {number: post.received("census", label, number) for number in post.everybody}
@@ -287,10 +324,8 @@ def _refuse_other_plan(
         )
 
 
-def _merged(
-    budgets: Budgets, census: Sequence[tuple[Mapping[str, str], Any]]
-) -> tuple[Budgets, list[list[str]]]:
-    """Put the groups of all parties together: those of one name and budget are one."""
+def _people_of(census: Census) -> dict[tuple[float, float, str], int]:
+    """Count the people of all parties by budget and name of their group."""
     people: dict[tuple[float, float, str], int] = {}
     try:
         for _, groups in census:
@@ -303,6 +338,17 @@ def _merged(
         raise InputError(
             "a party's numbers of people cannot be read: ask which version it runs"
         ) from None
+    return people
+
+
+def _written_of(census: Census) -> list[list[str]]:
+    people = _people_of(census)
+    return [[repr(key[0]), repr(key[1]), key[2], str(people[key])] for key in sorted(people)]
+
+
+def _merged(budgets: Budgets, census: Census) -> tuple[Budgets, list[list[str]]]:
+    """Put the groups of all parties together: those of one name and budget are one."""
+    people = _people_of(census)
     mine = {(one.epsilon, one.delta, name): name for name, one in budgets.groups.items()}
     taken = set(mine.values())
     names: dict[tuple[float, float, str], str] = {}
@@ -325,5 +371,4 @@ def _merged(
             {names[key]: count for key, count in people.items()},
         )
     made.named, made.public_levels, made.kept = budgets.named, budgets.public_levels, budgets.kept
-    written = [[repr(key[0]), repr(key[1]), key[2], str(people[key])] for key in names]
-    return made, written
+    return made, _written_of(census)

@@ -43,6 +43,9 @@ class PartySum:
     source : LocalSum, default SecureNoise()
         Where this party's share of the noise comes from.
     patience : Patience, default Patience()
+    attempts : int, optional
+        After so many attempts at one sum no other is made: SumNotOpenedError again. For whoever does not
+        remember whether a call that was cut off had failed.
 
     Attributes
     ----------
@@ -86,8 +89,10 @@ class PartySum:
         *,
         source: LocalSum | None = None,
         patience: Patience | None = None,
+        attempts: int | None = None,
     ) -> None:
         self._post = Post(agreement, key, mailbox, memory)
+        self._attempts = attempts
         self._quorum = agreement.quorum
         self._source, self._patience = source or SecureNoise(), patience or Patience()
         self._session: Session | None = None
@@ -174,6 +179,10 @@ class PartySum:
             self._last.compare()
         self._post.forget()
         label = self._label(self._session.name, *name)
+        if self._attempts is not None and label.attempt > self._attempts:
+            raise SumNotOpenedError(
+                f"sum {query} ({name[1]}) was not opened, and is not tried again: it stays charged"
+            )
         summing = Summing(self._session, label, sensitive_sum.shape, noise)
 
         def own() -> Integers:
