@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.dpsgd.run import DPSGDRecipe
@@ -17,6 +13,7 @@ from collegium.dpsgd.settings import FULL_BATCH
 from collegium.errors import InputError
 from collegium.noise.sources import noise_from
 from collegium.personalisation.bins import few_budgets
+from collegium.runs.public_digests import digest, features_of
 from collegium.runs.records import Records
 
 if TYPE_CHECKING:
@@ -59,36 +56,12 @@ def together(
         "random_state": recipe.seed,
         "bounds": recipe.bounds,
         "classes": records.classes.tolist(),
-        "features": _features_of(records.X),
-        "public records": _digest(records.X_public),
-        "classes of public records": _digest(y_public),
+        "features": features_of(records.X),
+        "public records": digest(records.X_public),
+        "classes of public records": digest(y_public),
         "people are named": records.budgets.named,
     }
     release = party.release(name)
     budgets = release.everybody(records.budgets, plan, noise_from(recipe.noise_seed))
     arrangement = release.arranged(records.arrangement)
     return replace(records, budgets=budgets, arrangement=arrangement), release
-
-
-def _features_of(records: Any) -> Any:
-    return list(records.columns) if isinstance(records, pd.DataFrame) else records.shape[1:]
-
-
-def _digest(public: Any) -> str:
-    """Tell public records from others, in whatever form they are: not across forms."""
-    if public is None:
-        return "none"
-    if isinstance(public, pd.DataFrame):
-        values = pd.util.hash_pandas_object(public, index=False).to_numpy()
-        return sha256(repr(list(public.columns)).encode() + values.tobytes()).hexdigest()
-    if sparse.issparse(public):
-        public = public.tocsr()
-        parts: tuple[Any, ...] = (
-            np.asarray(public.shape),
-            public.indptr,
-            public.indices,
-            public.data,
-        )
-    else:
-        parts = (np.asarray(np.shape(public)), np.ascontiguousarray(public))
-    return sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
