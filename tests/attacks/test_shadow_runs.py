@@ -141,7 +141,7 @@ def test_a_model_that_knows_a_class_by_heart_has_a_finite_signal():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: run_shadows(noisy_answers(1.0, 5), 5, runs=8), "at least 16"),
+        (lambda: run_shadows(noisy_answers(1.0, 5), 5, runs=8), "at least 32"),
         (lambda: run_shadows(lambda is_in, run: np.zeros(5), 6), "one number for each of 6 people"),
         (lambda: infer_membership(noisy_answers(1.0, 2), {"a": 1.0}, ["a", "b"]), "'b' has no mu"),
         (lambda: infer_membership(noisy_answers(1.0, 1), {"a": 1.0}, "a", kind="lira"), "kind"),

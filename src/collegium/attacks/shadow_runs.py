@@ -34,7 +34,7 @@ Release = Callable[[Flags, int], ArrayLike]
 """Who is in, of shape (n_people,), and the number of a run: what is seen of its release about each person."""
 
 SHADOW_RUNS = 64
-_FEWEST = 16
+_FEWEST = 32
 _MOST_LOGIT = 50.0
 
 
@@ -89,7 +89,7 @@ def run_shadows(
     n_people : int
         How many people there are; each is in about half of the runs.
     runs : int, default=64
-        At least 16.
+        At least 32.
     seed : int, default=0
         Of the coins.
     progress : callable, optional
