@@ -1,7 +1,10 @@
-"""Attacks on the house's own mechanisms: empirical lower bounds to hold against what is claimed.
+"""Attacks on the house's own mechanisms and releases: lower bounds to hold against what is claimed.
 
-:mod:`~collegium.attacks.game` plays the distinguishing game against the mechanism, on two neighbouring
-vote tables; :mod:`~collegium.attacks.one_run` inserts canaries into a whole study and runs it once. A
-lower bound above a claim is a proof, at the stated confidence, that something is broken; a lower bound
-below it proves nothing but that these attacks failed.
+:mod:`~collegium.attacks.game` and :mod:`~collegium.attacks.dpsgd_game` play the distinguishing game on two
+neighbouring tables; :mod:`~collegium.attacks.one_run`, :mod:`~collegium.attacks.dpsgd_canaries` and
+:mod:`~collegium.attacks.counted_canaries` run a study once with canaries;
+:mod:`~collegium.attacks.marginal_releases` draws a synthetic table's counts again and again; and
+:mod:`~collegium.attacks.shadow_runs` infers membership from whatever is published. A lower bound above a
+claim is a proof, at the stated confidence, that something is broken; one below it proves nothing but
+that these attacks failed.
 """
