@@ -21,9 +21,13 @@ class DPSGDMemory:
         Where features that are slow to compute may be kept.
     stride : int
         How many steps are charged, and then kept, together: what a crash loses at most.
+    takes_up : bool
+        Whether a step that was charged, and is not kept, is taken up again, as parties do that sum together:
+        what they have posted for it stands. Otherwise it is lost.
     """
 
     folder: Path | None = None
+    takes_up: bool = False
     stride: int = 1_000_000_000
 
     def charged(self) -> int:
@@ -39,6 +43,9 @@ class DPSGDMemory:
 
     def keep(self, state: State) -> None:
         """Keep where it stands."""
+
+    def lose(self) -> None:
+        """Learn that the step which was charged last is in no model."""
 
     def sensitive_accounts(self) -> dict[str, NDArray[Any]] | None:
         """Recall what owners have left in DP-SGD with a filter, as it was kept last."""

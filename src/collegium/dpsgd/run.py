@@ -39,6 +39,7 @@ from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import noise_from
 from collegium.noise.sums import Integers, NoisySum
+from collegium.parties.waiting import SumNotOpenedError
 from collegium.personalisation.addable_rates import plan_that_adds_up
 from collegium.personalisation.bins import few_budgets, said_of
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
@@ -311,7 +312,7 @@ class DPSGDRun:
             )
         account = DPSGDAccount(plan, settings.n_steps_taken)
         state = memory.state() or self.start(n_features)
-        account.charge(memory.charged())
+        account.charge(state.step if memory.takes_up else memory.charged())
         self.observer.stage("steps", settings.n_steps_taken)
         with memory.descending() as should_pause:
             while account.steps < settings.n_steps_taken and not should_pause() and not stop(state):
@@ -322,7 +323,15 @@ class DPSGDRun:
                 for step in range(state.step, last):
                     account.charge(step + 1)
                     total = summands.clipped_sum(state.parameters, self.recipe.sample(step))
-                    released = noisy(total, plan.noise, noise, step=step)
+                    try:
+                        released = noisy(total, plan.noise, noise, step=step)
+                    except SumNotOpenedError as error:
+                        if not memory.takes_up:
+                            raise
+                        self.observer.note(str(error))
+                        state = replace(state, step=step + 1)
+                        memory.lose()
+                        continue
                     gradient = released * (settings.clip_norm / plan.divisor)
                     state = stepped(state, gradient, settings, self.learning_rate)
                     self.observer.advanced(step + 1, settings.n_steps_taken)

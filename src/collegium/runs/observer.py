@@ -15,5 +15,8 @@ class Observer:
     def skipped(self, name: str) -> None:
         """Learn that a stage was finished in an earlier run."""
 
+    def waits(self, line: str) -> None:
+        """Learn for whom it waits; empty: for nobody any more."""
+
     def note(self, line: str) -> None:
         """Learn what the user should know about the student; nothing in it is private."""

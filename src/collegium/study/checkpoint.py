@@ -54,14 +54,21 @@ class ChargedSteps:
 
 
 @contextlib.contextmanager
-def drawing(folder: StudyFolder) -> Iterator[Callable[[], bool]]:
-    """Lend what tells, between two draws, whether to stop; give back, in the end, the room set aside."""
-    with _interruptible() as should_stop:
+def drawing(folder: StudyFolder, *, at_once: bool = False) -> Iterator[Callable[[], bool]]:
+    """Lend what tells, between two draws, whether to stop; give back, in the end, the room set aside.
+
+    ``at_once``: whether Ctrl-C ends a draw: it waits for others, and is taken up again.
+    """
+    with contextlib.nullcontext(_never) if at_once else _interruptible() as should_stop:
         try:
             yield should_stop
         finally:
             if folder.journal is not None:
                 folder.journal.give_room_back()
+
+
+def _never() -> bool:
+    return False
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from collegium.checks import check_separator
 from collegium.data.column_types import check_declared
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
-from collegium.study.sections import Data, Privacy, Run
+from collegium.study.sections import Data, PartiesSection, Privacy, Run, Study
 from collegium.study.study_settings import StudyConfig
 
 
@@ -42,6 +42,8 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
     for choice, belonging in config.kind.belonging.items():
         _check_belonging(choice, belonging, config, given)
     config.engine()
+    if given.get(PartiesSection.section):
+        _check_parties(config)
     config.kind.check(config)
 
 
@@ -133,6 +135,38 @@ def _check_use(config: StudyConfig) -> None:
     for path, reason in unused:
         if reason and config[path] is not None:
             raise ConfigError(f"{path} would have no effect: {reason}: remove it")
+
+
+def _check_parties(config: StudyConfig) -> None:
+    """Refuse what parties cannot do together, or would do differently."""
+    for key in ("collective", "key", "folder"):
+        if config[f"parties.{key}"] is None:
+            raise ConfigError(f"[parties] needs parties.{key}: {_MEANT[key]}")
+    if config.is_open or not config.kind.adds_up:
+        chosen = "nothing says how it is learnt" if config.is_open else config.method.kind
+        raise ConfigError(
+            "[parties] is for studies with method.kind = 'statistics', 'synthesis' or 'dpsgd', and here it "
+            f"is {chosen!r}: choose one of them, or remove [parties]"
+        )
+    if config.study.name == Study.name:
+        raise ConfigError("[parties] needs study.name: the parties know the release by it")
+    for key, is_there in {
+        "data.dataset": config.data.dataset is not None,
+        "privacy.public": config.privacy.public is not None,
+        "run.streaming": config.run.streaming,
+    }.items():
+        if is_there:
+            raise ConfigError(
+                f"{key} does not go with [parties], each of which learns from a file of its own, in memory: "
+                "remove it"
+            )
+
+
+_MEANT = {
+    "collective": "the file of who they are, which `collegium party collective` writes",
+    "key": "the file of this party's own key, which `collegium party key` makes",
+    "folder": "the folder that all parties see",
+}
 
 
 def _check_shares(privacy: Privacy) -> None:

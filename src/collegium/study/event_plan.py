@@ -167,7 +167,8 @@ class _PlannedDraws(NumberedDraws):
 
     def __init__(self, folder: StudyFolder, planned: EventPlan) -> None:
         self._plan = planned
-        super().__init__(folder, len(planned.draws), planned.observer, planned.form.drawn)
+        what, parties = planned.form.drawn, planned.study.parties
+        super().__init__(folder, len(planned.draws), planned.observer, what, parties)
 
     def charge_again(self, number: int) -> None:
         """Charge its events."""

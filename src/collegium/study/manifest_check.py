@@ -30,6 +30,8 @@ STATE, STEPS_ENDED = "vault/dpsgd.npz", "vault/dpsgd.json"
 """Where DP-SGD stands; and how it ended."""
 ACCOUNTS = "vault/sensitive-accounts.npz"
 """What owners have left in DP-SGD with a filter."""
+PARTIES = "vault/parties.json"
+"""What all parties have told of their people, in a study over several tables."""
 ANSWERS, ASKING_ENDED = "vault/answers.json", "vault/asked.json"
 """Answers that were drawn, of a study that asks; and that all were."""
 NEEDED_ONCE_ASKED = {
@@ -37,6 +39,7 @@ NEEDED_ONCE_ASKED = {
     STATE,
     STEPS_ENDED,
     ACCOUNTS,
+    PARTIES,
     ANSWERS,
     ASKING_ENDED,
 }

@@ -35,6 +35,10 @@ class KeptNotes(Observer):
         """Pass it on."""
         self._observer.skipped(name)
 
+    def waits(self, line: str) -> None:
+        """Pass it on."""
+        self._observer.waits(line)
+
     @property
     def lines(self) -> tuple[str, ...]:
         """All notes, in the order in which they came."""

@@ -7,7 +7,8 @@ release has been asked, and nothing is published before it is settled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from collegium.study.kept_rehearsals import KeptRehearsals
 from collegium.study.methods.protocol import Method, Plan, Study, method_of
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import PeopleOnLedger, Reserved, StudyLedger, begin, reserved
+from collegium.study.parties import ALONE, Alone, parties_of
 from collegium.study.spend import refuse_to_spend, to_spend
 from collegium.study.student import tell_if_unwritable
 from collegium.study.terms import keep_or_match
@@ -49,6 +51,7 @@ class Job:
         made.
     ``plan``: plans with those who take part, given what a ledger lets it use, and the ledger; both may be
         None. This and ``allowance`` are told, first, which folder holds this very release, begun before.
+    ``parties``: with whom it is run.
     """
 
     title: str
@@ -58,6 +61,7 @@ class Job:
     spending: Callable[[Budgets, Allowance], Spending]
     allowance: Callable[[StudyFolder | None, Balance, Ledger | None, Observer], Allowance]
     plan: Callable[[StudyFolder | None, Any, Ledger | None], Plan[Any, Any]]
+    parties: Alone = ALONE
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,18 +97,20 @@ def plan_study(
     method, files = method_of(config), SourceFiles.of(config)
     method.check(config)
     config, records = method.read(config, folder, observer)
+    parties = parties_of(config, records.fingerprints, folder)
 
     def study(begun_in: StudyFolder | None) -> Study[Any]:
-        return Study(config, records, folder, begun_in is not None, observer, kept)
+        return Study(config, records, folder, begun_in is not None, observer, kept, parties)
 
     job = Job(
         config.title(),
         files,
-        identity_of(config, records.fingerprints),
+        identity_of(config, {**records.fingerprints, **parties.fingerprints}),
         PeopleOnLedger.of_study(config, records),
         method.spending,
         lambda begun_in, left, promised, _: _to_spend(method, study(begun_in), left, promised),
         lambda begun_in, *how: method.plan(study(begun_in), *how),
+        parties,
     )
     if is_claimed:
         assert folder is not None
@@ -208,22 +214,43 @@ def _run(planned: PlannedJob, folder: StudyFolder, observer: Observer) -> Any:
         if folder.is_finished():
             observer.note(FINISHED.format(folder.path))
         refuse_half_forgotten(folder)
-        plan.keep_in(folder)
-        if ledger is not None:
-            if ledger.left is not None:
-                observer.note(ledger.in_words)
-            ledger.keep(folder)
-        with plan.prepared(folder) as draws:
-            if not draws.is_all_charged:
-                planned.job.files.require_unchanged()
-            keep_or_match(folder, *plan.terms())
-            if draws.is_all_charged:
-                draws.end()
-            with reserved(ledger, folder, lambda: reservation_of(planned, folder)) as entry:
-                drawn = draws.draw()
-                entry.settle(*plan.spent(drawn))
-        result: Any = plan.publish(folder, drawn, notes)
+        with _with_all_parties(planned, folder, notes, observer) as planned:
+            plan = planned.plan
+            with plan.prepared(folder) as draws:
+                if not draws.is_all_charged:
+                    planned.job.files.require_unchanged()
+                keep_or_match(folder, *plan.terms())
+                if draws.is_all_charged:
+                    draws.end()
+                with reserved(ledger, folder, lambda: reservation_of(planned, folder)) as entry:
+                    drawn = draws.draw()
+                    entry.settle(*plan.spent(drawn))
+            result: Any = plan.publish(folder, drawn, notes)
     return result if ledger is None else replace(result, ledger=str(ledger.place))
+
+
+@contextlib.contextmanager
+def _with_all_parties(
+    planned: PlannedJob, folder: StudyFolder, notes: KeptNotes, observer: Observer
+) -> Iterator[PlannedJob]:
+    """Keep what must outlive the process; with other parties, plan with their people, too.
+
+    What a ledger allowed is kept before they are told of it: it is what they all plan with.
+    """
+    ledger, parties = planned.ledger, planned.job.parties
+    if not parties.takes_up:
+        planned.plan.keep_in(folder)
+    if ledger is not None:
+        if ledger.left is not None:
+            observer.note(ledger.in_words)
+        ledger.keep(folder)
+    with parties.joined(folder, notes) as has_joined:
+        if has_joined:
+            on_it = (None, None) if ledger is None else (ledger.spending, ledger.promised)
+            planned = replace(planned, plan=planned.job.plan(folder, *on_it))
+            planned.plan.note_in(notes)
+            planned.plan.keep_in(folder)
+        yield planned
 
 
 def reservation_of(planned: PlannedJob, folder: StudyFolder) -> Reserved:

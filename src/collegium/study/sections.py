@@ -383,6 +383,42 @@ class LedgerPlace(Settings):
 
 
 @dataclass(frozen=True)
+class PartiesSection(Settings):
+    """With whom a study is run, each on a table of its own: all have the same file, and publish the same."""
+
+    collective: str | None = setting(
+        None,
+        "File that all parties have: who they are, how many may stay away, and how many may collude "
+        "(`collegium party collective` writes it). study.name is then the same for all, too.",
+        kind="path",
+        example='"collective.toml"',
+    )
+    key: str | None = setting(
+        None,
+        "File of this party's own key (`collegium party key` makes one).",
+        kind="path",
+        example='"own.key"',
+    )
+    folder: str | None = setting(
+        None,
+        "Folder that all parties see: shared, synchronised or carried.",
+        kind="path",
+        example='"../shared"',
+    )
+    collect_s: float = setting(
+        3600.0,
+        "Seconds in which all parties should add to a sum; then those that have count, if they are enough. "
+        "The same for all.",
+        above=0,
+    )
+    give_up_s: float = setting(
+        86_400.0, "Seconds after which a run stops waiting; the same command goes on.", above=0
+    )
+    poll_s: float = setting(1.0, "Seconds between two looks into the folder.", above=0)
+    section: ClassVar[str] = "parties"
+
+
+@dataclass(frozen=True)
 class Run(Settings):
     """Speed only: nothing here can change a result, a label or an account."""
 

@@ -21,6 +21,7 @@ from collegium.study.sections import (
     Data,
     LedgerPlace,
     Method,
+    PartiesSection,
     Preprocessing,
     Privacy,
     Run,
@@ -42,8 +43,8 @@ OF_VOTES_ALONE = (
 class StudyConfig:
     """All settings of a study, with defaults filled in.
 
-    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``student``, ``ledger``, ``run``: the
-        sections that all studies have, as :mod:`collegium.study.sections` describes them.
+    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``student``, ``ledger``, ``parties``,
+        ``run``: the sections that all studies have, as :mod:`collegium.study.sections` describes them.
     ``own``: the sections of methods, by name; see :meth:`of`.
     ``kind``: how it is learnt, as far as settings go; that of votes where this is open.
     ``unused``: sections and keys that mean nothing to that.
@@ -59,6 +60,7 @@ class StudyConfig:
     preprocessing: Preprocessing
     student: StudentSection
     ledger: LedgerPlace
+    parties: PartiesSection
     run: Run
     own: Mapping[str, Settings]
     kind: Kind
@@ -90,7 +92,7 @@ class StudyConfig:
     def sections(self) -> dict[str, Settings]:
         """All of them, by name."""
         before = (self.study, self.data, self.privacy, self.method, self.preprocessing)
-        after = (self.student, self.ledger, self.run)
+        after = (self.student, self.ledger, self.parties, self.run)
         return {one.section: one for one in (*before, *self.own.values(), *after)}
 
     def of(self, cls: type[T]) -> T:
@@ -109,8 +111,11 @@ class StudyConfig:
         return None if given is None else (self.folder / given)
 
     def public(self) -> dict[str, dict[str, Any]]:
-        """Everything that may change a result: all but ``ledger``, ``run`` and what means nothing to it."""
-        outside = {LedgerPlace.section, Run.section, *self.unused}
+        """Everything that may change a result: all but ``ledger``, ``run`` and what means nothing to it.
+
+        Nor ``parties``: who they are is a fingerprint of their file.
+        """
+        outside = {LedgerPlace.section, PartiesSection.section, Run.section, *self.unused}
         if not self.has_student:
             outside.add(StudentSection.section)
         said = {
@@ -214,6 +219,8 @@ class Kind:
     whitening: ClassVar[float | None] = None
     #: Why a study that has begun, and not ended, cannot go on without somebody; empty where it can.
     cannot_forget: ClassVar[str] = "what it has learnt cannot be taken back"
+    #: Whether it draws through sums to which several parties may add.
+    adds_up: ClassVar[bool] = False
 
     def method(self) -> Any:
         """Load what plans and runs studies of it."""

@@ -37,6 +37,7 @@ class SumsKind(Kind):
     unused = unused_but(OF_A_TABLE, OF_BUDGETS)
     learns = False
     cannot_forget = ""
+    adds_up = True
     #: What is published, at the beginning of a title.
     published: ClassVar[str]
 

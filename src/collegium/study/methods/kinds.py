@@ -16,6 +16,7 @@ from collegium.study.sections import (
     Data,
     LedgerPlace,
     Method,
+    PartiesSection,
     Preprocessing,
     Privacy,
     Run,
@@ -30,7 +31,7 @@ KINDS: dict[str, Kind] = {}
 SECTIONS: dict[str, type[Settings]] = {}
 
 _BEFORE = (Study, Data, Privacy, Method, Preprocessing)
-_AFTER = (StudentSection, LedgerPlace, Run)
+_AFTER = (StudentSection, LedgerPlace, PartiesSection, Run)
 
 
 def register(kind: Kind) -> None:

@@ -27,6 +27,7 @@ from collegium.study.folder import StudyFolder
 from collegium.study.kept_rehearsals import KeptRehearsals
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import StudyPeople
+from collegium.study.parties import ALONE, Alone
 from collegium.study.reading import read_records
 from collegium.study.result import PublishedResult
 from collegium.study.shown import Shown
@@ -55,6 +56,7 @@ class Study(Generic[R]):
     ``is_begun``: whether that folder holds this very study, begun before.
     ``observer``: is told how it gets on.
     ``rehearsals``: keeps what is rehearsed for a plan, and the run that follows it.
+    ``parties``: with whom it is run.
     """
 
     config: StudyConfig
@@ -63,6 +65,7 @@ class Study(Generic[R]):
     is_begun: bool
     observer: Observer
     rehearsals: KeptRehearsals = field(default_factory=KeptRehearsals)
+    parties: Alone = ALONE
 
     @property
     def begun_in(self) -> StudyFolder | None:

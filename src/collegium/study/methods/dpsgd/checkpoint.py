@@ -18,6 +18,7 @@ from collegium.errors import StudyMismatchError
 from collegium.study.checkpoint import ChargedSteps, drawing
 from collegium.study.folder import StudyFolder
 from collegium.study.manifest_check import ACCOUNTS, STATE, STEPS_ENDED
+from collegium.study.parties import ALONE, Alone
 
 _STRIDES = 50
 _TAKEN = "taken"
@@ -29,17 +30,25 @@ class FolderDPSGDMemory(DPSGDMemory):
     Steps are charged in the journal, durably, before the first of them is taken, and the state (released
     values alone) is kept after the last, in a file that the journal vouches for: so a state that is older
     than the journal, or another run's, is refused before anything is drawn. What a crash took between the
-    two is lost.
+    two is lost; with other parties, steps are kept one by one, and one that was cut off is taken up again.
 
     ``folder``: the study's. Nothing is written before it is open.
     ``steps``: of the whole training: a crash takes a fiftieth of them, at most.
     ``holds_same_study``: whether it holds this very study, so that what is slow to compute may be kept in it.
+    ``parties``: that take the steps together.
     """
 
-    def __init__(self, folder: StudyFolder, steps: int, holds_same_study: bool = True) -> None:
+    def __init__(
+        self,
+        folder: StudyFolder,
+        steps: int,
+        holds_same_study: bool = True,
+        parties: Alone = ALONE,
+    ) -> None:
+        self.takes_up = parties.takes_up
         self._study = folder
         self.folder = folder.vault if holds_same_study else None
-        self.stride = max(1, steps // _STRIDES)
+        self.stride = 1 if self.takes_up else max(1, steps // _STRIDES)
         self._from = self._taken = 0
         self._steps = ChargedSteps(folder)
 
@@ -49,8 +58,16 @@ class FolderDPSGDMemory(DPSGDMemory):
 
     def charge(self, steps: int) -> None:
         """Charge steps up to this number, with room on the disk for what they bring."""
-        self._from = self.charged()
-        self._steps.charge(steps)
+        self._from = steps - self.stride if self.takes_up else self.charged()
+        if self.charged() < steps:
+            self._steps.charge(steps)
+
+    def is_all_taken(self, steps: int) -> bool:
+        """Tell whether so many steps are charged, and none is left to be taken up."""
+        if self.charged() < steps:
+            return False
+        state = self.state() if self.takes_up else None
+        return not self.takes_up or (state is not None and state.step >= steps)
 
     def state(self) -> State | None:
         """Recall where the training stood after the last steps that were kept."""
@@ -68,6 +85,10 @@ class FolderDPSGDMemory(DPSGDMemory):
         values = {one.name: getattr(state, one.name) for one in fields(state)}
         self._write(STATE, {_TAKEN: np.int64(taken), **values})
         self._taken = taken
+
+    def lose(self) -> None:
+        """Count it as lost."""
+        self._from += 1
 
     def _write(self, name: str, values: Mapping[str, Any]) -> None:
         buffer = io.BytesIO()
@@ -89,7 +110,7 @@ class FolderDPSGDMemory(DPSGDMemory):
     @contextlib.contextmanager
     def descending(self) -> Iterator[Callable[[], bool]]:
         """Lend what tells, between two steps, whether to stop: Ctrl-C was pressed."""
-        with drawing(self._study) as should_stop:
+        with drawing(self._study, at_once=self.takes_up) as should_stop:
             yield should_stop
 
     def end(self) -> None:

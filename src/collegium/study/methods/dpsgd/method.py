@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.budgets import Budgets
 from collegium.dpsgd.account import DPSGDAccount
+from collegium.dpsgd.between_parties import refuse_alone
 from collegium.dpsgd.by_rule import mostly_noise
 from collegium.dpsgd.estimator_base import start_from_public
 from collegium.dpsgd.ledgered import DPSGDSpending, allow, relation_of
 from collegium.dpsgd.optimiser import State
-from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun, Learnt, Summands
+from collegium.dpsgd.run import RELATIONS, DPSGDRecipe, DPSGDRun, Learnt, Summands
 from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
 from collegium.dpsgd.streamed import remove_feature_shards
 from collegium.dpsgd.student import DistilledStudent, published_model
@@ -27,6 +28,8 @@ from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost
 from collegium.models.trial import one_line_about
+from collegium.noise.sources import noise_from
+from collegium.personalisation.bins import few_budgets
 from collegium.planner.share import Share, rehearsed_share
 from collegium.report.audit import Audit
 from collegium.report.sections import Banner, Block
@@ -56,6 +59,7 @@ from collegium.study.methods.protocol import (
 )
 from collegium.study.notes import KeptNotes
 from collegium.study.pages import write_pages, write_privacy
+from collegium.study.parties import ALONE, Alone
 from collegium.study.planned_settings import facts_of, require_gaussian
 from collegium.study.predicted_quality import foretold_beside
 from collegium.study.result import as_chosen, notes_on_test_records
@@ -78,7 +82,9 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
 
     def check(self, config: StudyConfig) -> None:
         """Refuse what cannot be built."""
-        dpsgd_recipe_of(config)
+        recipe = dpsgd_recipe_of(config)
+        if config.parties.collective is not None:
+            refuse_alone(recipe, None)
         if config.has_student:
             student_of(config)
             student_preprocessing_of(config)
@@ -115,18 +121,21 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
         recipe = dpsgd_recipe_of(config)
         memory = None
         if folder is not None:
-            memory = FolderDPSGDMemory(folder, recipe.dpsgd.n_steps_taken, study.is_begun)
+            steps = recipe.dpsgd.n_steps_taken
+            memory = FolderDPSGDMemory(folder, steps, study.is_begun, study.parties)
         taking_part: Records = data if spending is None else data.allowed(spending)
         taking_part = planned_as_begun(study.begun_in, taking_part)
         threads = None if config.run.n_jobs < 0 else config.run.n_jobs
         relation = _relation(study.begun_in, promised, recipe)
+        granted = taking_part.budgets
+        taking_part = _with_everybody(study, taking_part, relation)
         run = DPSGDRun(recipe, taking_part, memory, study.observer, relation, threads)
         labelled = _known_codes(data) if config.of(DPSGDSection).start == FROM_LABELS else None
         start = start_from_public(run, labelled)
         if start is not None:
             run.recipe = replace(run.recipe, start=start)
-        granted = taking_part.budgets
-        return DPSGDStudyPlan(config, data, run, granted, distilled_student_of(config, run))
+        believer = distilled_student_of(config, run)
+        return DPSGDStudyPlan(config, data, run, granted, study.parties, believer)
 
     def audit(
         self, plan: Callable[[bool], DPSGDStudyPlan], settings: AuditSettings, observer: Observer
@@ -143,6 +152,33 @@ def _relation(
     if begun is not None or promised is None:
         return begun
     return relation_of(promised, recipe.dpsgd)
+
+
+def _with_everybody(
+    study: Study[StudyData], records: Records, relation: Neighbours | None
+) -> Records:
+    """Add the people of other parties, who must see records and classes alike."""
+    parties, data = study.parties, study.records
+    if not parties.takes_up:
+        return records
+    if data.arrangement.private_classes:
+        raise InputError(
+            "the list of classes is read off this party's labels, and all parties need the same one: give "
+            "data.classes"
+        )
+    if not records.arrangement.on_ledger:
+        records = records.regrouped(few_budgets(records.budgets))
+    budgets = parties.everybody(
+        records.budgets,
+        relation
+        or RELATIONS.get(dpsgd_recipe_of(study.config).dpsgd.neighbours or "")
+        or Neighbours.ADD_OR_REMOVE,
+        classes=records.classes.tolist(),
+        columns=list(records.X.columns)
+        if isinstance(records.X, pd.DataFrame)
+        else records.X.shape[1:],
+    )
+    return replace(records, budgets=budgets, arrangement=parties.arranged(records.arrangement))
 
 
 def _known_codes(data: StudyData) -> NDArray[np.float64]:
@@ -163,6 +199,7 @@ class DPSGDStudyPlan(Plan[DPSGDSpending, Learnt]):
     ``config``: with a preprocessing that was left out.
     ``run``: its ``records`` are ``data``, or those of them that a ledger lets take part.
     ``by_whom``: what those grant who take part, before similar budgets became one.
+    ``parties``: with whom it is learnt.
     ``believer``: the student, if there is to be one.
     """
 
@@ -170,6 +207,7 @@ class DPSGDStudyPlan(Plan[DPSGDSpending, Learnt]):
     data: StudyData
     run: DPSGDRun
     by_whom: Budgets
+    parties: Alone = ALONE
     believer: DistilledStudent | None = None
 
     @property
@@ -229,7 +267,8 @@ class DPSGDStudyPlan(Plan[DPSGDSpending, Learnt]):
         run = self.run
         for line in self.warnings():
             run.observer.note(line)
-        run.memory = FolderDPSGDMemory(folder, run.recipe.dpsgd.n_steps_taken)
+        steps = run.recipe.dpsgd.n_steps_taken
+        run.memory = FolderDPSGDMemory(folder, steps, parties=self.parties)
 
     @contextlib.contextmanager
     def prepared(self, folder: StudyFolder) -> Iterator[DPSGDDraws]:
@@ -287,7 +326,7 @@ class DPSGDDraws(Draws[Learnt]):
     @property
     def is_all_charged(self) -> bool:
         """Whether all steps are."""
-        return self._memory.charged() >= self._run.recipe.dpsgd.n_steps_taken
+        return self._memory.is_all_taken(self._run.recipe.dpsgd.n_steps_taken)
 
     def end(self) -> None:
         """Keep that, and how many steps a crash took."""
@@ -306,7 +345,8 @@ class DPSGDDraws(Draws[Learnt]):
             steadiness.look(state)
             return False  # a study takes all of its steps, and says afterwards what was seen
 
-        learnt = run.descend(self._summands, self._planned.n_features, stop=watch)
+        noise = self._planned.parties.noise(noise_from(run.recipe.noise_seed))
+        learnt = run.descend(self._summands, self._planned.n_features, noise, watch)
         if learnt.account.steps < run.recipe.dpsgd.n_steps_taken:
             raise StudyInterrupted  # shards are kept for who goes on
         self._memory.end()

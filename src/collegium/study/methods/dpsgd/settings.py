@@ -52,6 +52,7 @@ class DPSGDKind(Kind):
     takes_threads = True
     whitening = WHITENING
     cannot_forget = ""
+    adds_up = True
 
     def has_student(self, given: Mapping[str, Mapping[str, Any]]) -> bool:
         """Where something besides a goal is said of one: the goal is else the direct model's."""

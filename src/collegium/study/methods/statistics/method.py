@@ -15,10 +15,12 @@ from collegium.accounting.promises import Promise
 from collegium.budgets import Budgets, Policy
 from collegium.data.date_format import day_of
 from collegium.data.schema_arrays import take_frame_rows
+from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.event_spending import relation_on
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
+from collegium.personalisation.bins import few_budgets
 from collegium.plain_text import csv_for_people
 from collegium.planner.share import Share
 from collegium.report.audit import Audit
@@ -45,9 +47,11 @@ from collegium.study.methods.statistics.terms import StatisticsTerms
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import place_of
 from collegium.study.pages import write_pages, write_privacy
+from collegium.study.parties import ALONE, Alone
 from collegium.study.result import as_chosen, shown_settings
 from collegium.study.terms import relation_as_begun
 from collegium.study.withdrawals import budgets_as_begun
+from collegium.weighted_sums.settings import relation_of
 
 
 class StatisticsMethod(Method[QueryData, StatisticsSpending]):
@@ -61,7 +65,8 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
         """Read the schema, the questions, and the columns that they need."""
         begun_on_one = folder is not None and (folder.path / KEPT_ALLOWANCE).exists()
         in_memory = (place_of(config) is not None or begun_on_one) and config.data.owner is not None
-        return config, read_asked(config, observer, may_stream=not in_memory)
+        between_parties = config.parties.collective is not None
+        return config, read_asked(config, observer, may_stream=not (in_memory or between_parties))
 
     def least_share(self, study: Study[QueryData], everything: Allowance) -> Share | None:
         """Half, unless the settings say how much all answers take."""
@@ -89,13 +94,21 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
             frame, granted = take_frame_rows(rows.frame, spending.records), spending.budgets
             promise = spending.allowance.lifetime.promise
             spending.used = config.of(StatisticsSection).spend
+        everybody = granted
         if isinstance(granted, Budgets):
             granted = budgets_as_begun(study.begun_in, granted)
+            everybody = _everybody(study, granted, relation, promise)
         columns = rows.columns if spending is None else {}
         session = KeptSession(
-            frame, granted, kept_in=promise, spending=spending, **columns, **settings
+            frame,
+            everybody,
+            kept_in=promise,
+            spending=spending,
+            parties=study.parties,
+            **columns,
+            **settings,
         )
-        return StatisticsPlan(config, data, session, granted, study.observer)
+        return StatisticsPlan(config, data, session, granted, study.observer, study.parties)
 
     def audit(
         self, plan: Callable[[bool], StatisticsPlan], settings: AuditSettings, observer: Observer
@@ -105,10 +118,34 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
         return audit(made.session, max(1, len(made.data.charged)), settings, observer)
 
 
+def _everybody(
+    study: Study[QueryData], granted: Budgets, relation: Neighbours | None, promise: Promise
+) -> Budgets:
+    """Add the people of other parties; different budgets stay apart where a ledger knows them."""
+    if not study.parties.takes_up:
+        return granted
+    for one in study.records.charged:
+        if one.kind == "quantile":
+            raise InputError(
+                f"statistics.questions asks {one}, which is chosen, and no sum that parties could add: ask "
+                "for a histogram"
+            )
+    said = relation or relation_of(study.config.of(StatisticsSection).neighbours)
+    if promise is Promise.EITHER:
+        granted = few_budgets(granted)
+    return study.parties.everybody(granted, said)
+
+
 def _settings(config: StudyConfig, data: QueryData) -> dict[str, Any]:
     settings = {
         one.name: getattr(config.of(StatisticsSection), one.name) for one in fields(QuerySettings)
     }
+    if config.parties.collective is not None:
+        if settings["noise"] == "laplace":
+            raise InputError(
+                "statistics.noise = 'laplace' has no shares that parties could add: leave it out"
+            )
+        settings["noise"] = "gaussian"
     return settings | {"schema": data.schema, "questions": max(1, len(data.charged))}
 
 
@@ -135,6 +172,7 @@ class StatisticsPlan(Plan[StatisticsSpending, Drawn]):
     session: KeptSession
     by_whom: Budgets | Policy
     observer: Observer
+    parties: Alone = ALONE
 
     @property
     def granted(self) -> Budgets:
@@ -221,7 +259,8 @@ class StatisticsDraws(NumberedDraws):
 
     def __init__(self, planned: StatisticsPlan, folder: StudyFolder) -> None:
         self._session, self._data = planned.session, planned.data
-        super().__init__(folder, len(planned.data.charged), planned.observer, "answers")
+        count, observer = len(planned.data.charged), planned.observer
+        super().__init__(folder, count, observer, "answers", planned.parties)
 
     def draw_one(self, number: int, charge: Callable[[], None]) -> dict[str, Any]:
         """Ask a question."""

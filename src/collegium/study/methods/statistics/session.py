@@ -14,6 +14,7 @@ from collegium.statistics.answers import Answer
 from collegium.statistics.ledgered import StatisticsSpending
 from collegium.statistics.query import Query
 from collegium.statistics.session import Statistics
+from collegium.study.parties import ALONE, Alone
 
 _MOST_SAID = 8
 
@@ -23,6 +24,7 @@ class KeptSession(Statistics):
 
     ``kept_in``: what the ledger promises that remembers what it spends; without one, either.
     ``spending``: what it may use there, which another one takes care of.
+    ``parties``: that answer together; their people are among ``budgets``.
     ``settings``: of :class:`~collegium.statistics.session.Statistics`.
     """
 
@@ -35,13 +37,19 @@ class KeptSession(Statistics):
         *,
         kept_in: Promise,
         spending: StatisticsSpending | None = None,
+        parties: Alone = ALONE,
         **settings: Any,
     ) -> None:
-        self._kept_in = kept_in
+        self._kept_in, self._with = kept_in, parties
         self._before_noise: Callable[[], None] = _uncharged
         super().__init__(frame, budgets, **settings)
         if spending is not None:
             self._remember(spending)
+        self._noise = parties.noise(self._local)
+
+    @property
+    def _arrangement(self) -> Arrangement:
+        return self._with.arranged(super()._arrangement)
 
     @property
     def arrangement(self) -> Arrangement:
@@ -79,6 +87,7 @@ class KeptSession(Statistics):
     ) -> dict[str, Any]:
         """Ask a question. ``before_noise`` makes its charge durable."""
         self._before_noise = before_noise
+        self._with.ask_about(str(asked))
         answer = self._answer(asked, how)
         return {**answer.to_dict(), **_by_group(answer), "text": str(answer)}
 

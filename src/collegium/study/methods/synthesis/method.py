@@ -81,7 +81,8 @@ class SynthesisMethod(Method[SynthesisData, EventSpending]):
         """Read the schema, the private table, and public ones."""
         begun_on_one = folder is not None and (folder.path / KEPT_ALLOWANCE).exists()
         in_memory = (place_of(config) is not None or begun_on_one) and config.data.owner is not None
-        return config, read_tables(config, observer, may_stream=not in_memory)
+        between_parties = config.parties.collective is not None
+        return config, read_tables(config, observer, may_stream=not (in_memory or between_parties))
 
     def check_on(self, study: Study[SynthesisData], promised: Ledger) -> None:
         """Refuse a ledger of pure ε, and neighbours that are weaker than the ledger's."""
@@ -146,13 +147,16 @@ class SynthesisPlan(EventPlan):
             **{one.name: getattr(section, one.name) for one in fields(SynthesisSettings)}
         )
         data = self.data
-        table = table_of(rows.frame, rows.budgets, data.schema, **rows.columns)
+        granted = rows.budgets
+        if isinstance(granted, Budgets):
+            granted = study.parties.everybody(granted, relation)
+        table = table_of(rows.frame, granted, data.schema, **rows.columns)
         public = None if data.public is None else data.cells.codes(data.public)
         target = self.config.data.target
         self.run = Synthesis(table, data.cells, target, settings, relation, public)
         self.groups = table.groups
         self.people: Mapping[str, int] = dict(zip(table.groups, table.sizes.tolist(), strict=True))
-        self.noise = noise_from(section.noise_seed)
+        self.noise = study.parties.noise(noise_from(section.noise_seed))
 
     @property
     def granted(self) -> Budgets:
@@ -164,7 +168,7 @@ class SynthesisPlan(EventPlan):
     def arrangement(self) -> Arrangement:
         """As the tables and the relation have it."""
         return replace(
-            self.data.arrangement,
+            self.study.parties.arranged(self.data.arrangement),
             blanked_only=self.relation is Neighbours.ADD_OR_REMOVE,
             direct=True,
             promise=self.promise,
