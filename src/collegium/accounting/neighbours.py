@@ -80,6 +80,11 @@ BETWEEN_PARTIES = (
     "Whoever has records at two parties is two people to the account, and what both allow adds up. No party "
     "proves that what it adds is true: false numbers spoil the result, and nobody's privacy"
 )
+OF_PARTIES = BETWEEN_PARTIES.replace(
+    "Whoever has records at two parties is two people to the account, and what both allow adds up. ",
+    "Each party grants a budget for everything that it holds, and what several of them hold is not protected "
+    "together. ",
+)
 
 GIVEN_DIRECTLY = (
     "People who chose {} let their records be published: what is learnt may start from them as they are, and "
@@ -90,11 +95,12 @@ _CLASSES = (
     "Not covered: the list of class names, which was read off private labels (a class that only one person "
     "has is visible)"
 )
-OWNER, ROW, TEACHER = "owner", "row", "teacher"
+OWNER, ROW, TEACHER, PARTY = "owner", "row", "teacher", "party"
 _WHOSE = {
     OWNER: "all records of one owner",
     ROW: "one record",
     TEACHER: "all that one teacher has learnt from",
+    PARTY: "everything that one party holds",
 }
 
 
@@ -107,9 +113,10 @@ class Arrangement:
 
     Parameters
     ----------
-    unit : {"owner", "row", "teacher"}
-        Whose data may differ: those of a named owner; one row, where its position is its owner's name; or
-        all that one teacher has learnt from, where nothing is known of owners.
+    unit : {"owner", "row", "teacher", "party"}
+        Whose data may differ: those of a named owner; one row, where its position is its owner's name;
+        all that one teacher has learnt from, where nothing is known of owners; or all that one of several
+        parties holds.
     sizes_declared : bool
         Whether group sizes were declared by the user, instead of counted in the private records.
     assignment : {"hash", "balanced", "elsewhere"}
@@ -185,7 +192,7 @@ class Arrangement:
     @property
     def counts_in(self) -> str:
         """What a group's members are called."""
-        return TEACHER if self.unit == TEACHER else OWNER
+        return self.unit if self.unit in (TEACHER, PARTY) else OWNER
 
     @property
     def sentence(self) -> str:
@@ -210,8 +217,11 @@ class Arrangement:
             OWNER: "in one person's records",
             ROW: "in one record",
             TEACHER: "that one teacher has learnt from",
+            PARTY: "that one party holds",
         }[self.unit]
-        seen = "which teachers there are" if self.unit == TEACHER else "who took part"
+        seen = {TEACHER: "which teachers there are", PARTY: "which parties took part"}.get(
+            self.unit, "who took part"
+        )
         chose = "how many have each" if self.unit == TEACHER else "how many chose each"
         more = ["how many records each person has"] * self._row_by_row
         hidden = ", ".join([seen, "their level", *([chose, *more][:-1])])
@@ -229,9 +239,9 @@ class Arrangement:
             WHAT_IS_LEFT: self.on_ledger and self.promise is Promise.PURE,
             f"{WHAT_IS_LEFT}. {KEPT_BACK}": self.on_ledger and self.promise is not Promise.PURE,
             (GIVEN_DIRECTLY if self.direct else GIVEN).format(levels): bool(levels),
-            BETWEEN_PARTIES.format(self.parties, self.drop_outs, self.colluders): bool(
-                self.parties
-            ),
+            (OF_PARTIES if self.unit == PARTY else BETWEEN_PARTIES).format(
+                self.parties, self.drop_outs, self.colluders
+            ): bool(self.parties),
         }
         return tuple(sentence for sentence, holds in said.items() if holds)
 
@@ -265,6 +275,10 @@ class Arrangement:
         said = []
         if self.unit == TEACHER:
             said.append("provided that no other teacher changes with it")
+        elif self.unit == PARTY:
+            said.append(
+                "which parties there are, and what each grants, is public and the same in both"
+            )
         elif self.assignment == "elsewhere":
             said.append(
                 "provided that only that owner's teachers change with them: who is taught by whom must not "

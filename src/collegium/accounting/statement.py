@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from collegium.accounting.accountant import Accountant
-from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement, Neighbours
+from collegium.accounting.neighbours import OWNER, PARTY, TEACHER, Arrangement, Neighbours
 from collegium.accounting.tradeoff import TradeOff, of_100
 from collegium.budgets import Budget
 from collegium.json_files import number_as_json
@@ -216,7 +216,7 @@ class PrivacyStatement(InNotebooks):
         blanked = self.neighbours is not Neighbours.REPLACE
         return {
             "published": _of_votes(self.unit) if isinstance(self.released, Answers) else _OF_OTHERS,
-            **(_of_a_teacher(blanked) if self.unit == TEACHER else _of_a_person(blanked)),
+            **_WHOSE.get(self.unit, _of_a_person)(blanked),
         }
 
     @property
@@ -272,7 +272,7 @@ class PrivacyStatement(InNotebooks):
         return "\n".join([*lines, "All that this means: sentences(); as a table: by_group()"])
 
     def _of_group(self, row: GroupSpending) -> str:
-        one, many = ("person", "people") if self.unit == OWNER else (TEACHER, f"{TEACHER}s")
+        one, many = _MEMBERS[self.unit]
         whose = f"The one {one}" if row.owners == 1 else f"Each of the {row.owners:,} {many}"
         who = f"{whose} of level {row.group!r}"
         if row.budget.is_unlimited:
@@ -331,7 +331,7 @@ class PrivacyStatement(InNotebooks):
             "groups": [
                 {
                     "group": row.group,
-                    f"{self.unit}s": row.owners,
+                    "parties" if self.unit == PARTY else f"{self.unit}s": row.owners,
                     "epsilon": number_as_json(row.budget.epsilon),
                     "delta": row.budget.delta,
                     "right_of_100": self.right_of_100(row),
@@ -359,7 +359,7 @@ def _mu_of(row: GroupSpending) -> dict[str, Any]:
 
 def _of_votes(unit: str) -> str:
     """What may be published of votes: a student only where people's records were learnt from here."""
-    student = ", the student," if unit == OWNER else ""
+    student = "" if unit == TEACHER else ", the student,"
     return f"the labels{student} and every number below"
 
 
@@ -386,6 +386,25 @@ def _of_a_teacher(blanked: bool) -> dict[str, str]:
         "about_the_same": "of the same teachers",
         "budget_tells": "a teacher's budget tells something about what it has learnt from",
     }
+
+
+def _of_a_party(blanked: bool) -> dict[str, str]:
+    """Speak where everything that one party holds is protected together."""
+    return {
+        "records_are": "a party's records were used"
+        if blanked
+        else "certain records are all that a party holds",
+        "about_the_same": "by the same parties",
+        "budget_tells": "a party's budget tells something about what it holds",
+    }
+
+
+_WHOSE = {TEACHER: _of_a_teacher, PARTY: _of_a_party}
+_MEMBERS = {
+    OWNER: ("person", "people"),
+    TEACHER: (TEACHER, f"{TEACHER}s"),
+    PARTY: (PARTY, "parties"),
+}
 
 
 def statement(
@@ -478,7 +497,7 @@ def large_deltas(members: Iterable[tuple[str, int, Budget]], unit: str = OWNER) 
         return ""
     return (
         f"δ is large for group {', '.join(large)}: it is more than 1 / number of "
-        f"{'people' if unit == OWNER else f'{unit}s'} ({people:,}), so the guarantee would allow publishing "
+        f"{_MEMBERS.get(unit, _MEMBERS[OWNER])[1]} ({people:,}), so the guarantee would allow publishing "
         "somebody's record outright"
     )
 

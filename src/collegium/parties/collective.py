@@ -213,12 +213,9 @@ class PartyRelease:
     """One release of all parties: first they tell one another what is public of it, then they sum.
 
     ``noise``: the sum, after :meth:`everybody`.
-    ``people``: after :meth:`everybody`, how many people of each group are with each party, in the order of the
-        members; groups are in the same order at all parties, but a party's own keep its names.
     """
 
     noise: PartySum
-    people: Mapping[str, tuple[int, ...]]
 
     def __init__(self, party: Party, name: str, mailbox: Mailbox, memory: FolderMemory) -> None:
         self.party, self.name = party, name
@@ -275,6 +272,22 @@ class PartyRelease:
 def with_everybody(budgets: Budgets, census: Census) -> Budgets:
     """Add the groups of all parties to these budgets: see :meth:`PartyRelease.everybody`."""
     return _merged(budgets, census)[0]
+
+
+def people_by_party(merged: Budgets, census: Census) -> dict[str, tuple[int, ...]]:
+    """Tell how many people of each group each party has, in the order of the parties.
+
+    ``merged``: from :func:`with_everybody`. Groups are in the same order at all parties, but a party's own
+    groups keep its names.
+    """
+    found = {}
+    for name, (epsilon, delta, said, _) in zip(merged.groups, _written_of(census), strict=True):
+        budget = float(epsilon), float(delta)
+        its = [groups.get(said, (-1, -1, 0)) for _, groups in census]
+        found[name] = tuple(
+            int(one[2]) if (float(one[0]), float(one[1])) == budget else 0 for one in its
+        )
+    return found
 
 
 def _written(budgets: Budgets) -> dict[str, list[str]]:
@@ -375,16 +388,3 @@ def _merged(budgets: Budgets, census: Census) -> tuple[Budgets, list[list[str]]]
         )
     made.named, made.public_levels, made.kept = budgets.named, budgets.public_levels, budgets.kept
     return made, _written_of(census)
-
-
-def _by_party(
-    merged: Budgets, written: list[list[str]], census: Sequence[tuple[Mapping[str, str], Any]]
-) -> dict[str, tuple[int, ...]]:
-    found = {}
-    for name, (epsilon, delta, said, _) in zip(merged.groups, written, strict=True):
-        budget = float(epsilon), float(delta)
-        its = [groups.get(said, (-1, -1, 0)) for _, groups in census]
-        found[name] = tuple(
-            int(one[2]) if (float(one[0]), float(one[1])) == budget else 0 for one in its
-        )
-    return found

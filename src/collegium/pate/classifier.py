@@ -41,6 +41,7 @@ from collegium.evaluation.quality import (
 )
 from collegium.index_alignment import refuse_other_order
 from collegium.models.preprocessing import TabularEncoder
+from collegium.pate.between_parties import PERSON, joint_votes, recipe_of_parties, together
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
 from collegium.pate.classifier_settings import (
     check_settings,
@@ -74,6 +75,7 @@ from collegium.workers.engines import Engine, running
 if TYPE_CHECKING:
     from collegium.ledger.allowance import Entry
     from collegium.ledger.ledger import Ledger
+    from collegium.parties.collective import Party
 
 _TEACHERS = 250
 ADVICE = "the statement in `privacy_` tells what was spent"
@@ -300,6 +302,8 @@ class PATEClassifier(ClassifierFace):
         spend: float | None = None,
         release_name: str = "PATEClassifier.fit",
         keep_sensitive: bool = False,
+        parties: Party | None = None,
+        unit: str = PERSON,
     ) -> PATEClassifier:
         """Train teachers, let them vote, and train the student.
 
@@ -333,10 +337,19 @@ class PATEClassifier(ClassifierFace):
             Which share of what people have left in the ledger this fit may use: above 0, at most 1. Default:
             half, since other releases are to follow; 1 leaves them nothing.
         release_name : str, default="PATEClassifier.fit"
-            What the ledger calls this release, for people who read their account.
+            What the ledger calls this release, for people who read their account, and other parties, too.
         keep_sensitive : bool, default=False
             Keep ``sensitive_teachers_``, ``sensitive_votes_`` and, under a data-dependent guarantee, the
             amounts spent. An object that keeps them must not be published.
+        parties : Party, optional
+            Let the teachers of several parties vote together, whose records and votes they show one another
+            none of. All call it with the same settings (but ``teacher`` and ``n_jobs``), classes and public
+            records, each with its own ``X``, ``y`` and ``budgets``, and all get the same answers: noisy
+            histograms of the ``n_teachers`` teachers of all of them, with ``gnmax`` or ``confident``
+            (``docs/parties.md``). Default: all records are here.
+        unit : {"person", "party"}
+            Whose budgets these are, between parties. ``"party"``: each party has one teacher, and grants one
+            budget for everything that it holds, which neighbouring data sets may differ in.
 
         Returns
         -------
@@ -361,6 +374,16 @@ class PATEClassifier(ClassifierFace):
         share = share_to_spend(ledger, spend)
         if ledger is not None and self.classes is None:
             raise InputError(NO_LIST)
+        if parties is not None:
+            if self.classes is None:
+                raise InputError(
+                    "classes are missing: all parties need the same public list; give classes=[…]"
+                )
+            recipe = recipe_of_parties(recipe, unit, parties, self.n_teachers is not None)
+        elif unit != PERSON:
+            raise InputError(
+                f"unit={unit!r} is for votes between parties: give parties, or leave it out"
+            )
         if X_public is None:
             as_records(X_public, "public")
         given = given_records(
@@ -376,20 +399,29 @@ class PATEClassifier(ClassifierFace):
         )
         records, self.classes_ = given.records, given.records.classes
         self._remember(given)
-        self.recipe_ = self._by_rule(records)
-        if self.recipe_ is not None:
-            recipe = chosen_recipe(recipe, self.recipe_)
-        elif self._has_default_models() and has_more_than_numbers(records.X_public):
-            recipe = replace(recipe, preprocessing=TabularEncoder("onehot"))
+        if parties is None:
+            recipe = self._chosen(recipe, records)
         memory = _InProcess(bool(keep_sensitive))
 
-        make = partial(
-            PateRun,
-            memory=memory,
-            observer=Warner(),
-            lend_workers=lambda: running(*where_and_how_many(self.n_jobs)),
-            verbose=int(self.verbose),
-        )
+        def make(recipe: Recipe, records: Records) -> PateRun:
+            joint = None
+            if parties is not None:
+                by_rule = self._may_choose()
+                records, release, census = together(
+                    records, recipe, unit, parties, release_name, by_rule
+                )
+                recipe = self._chosen(recipe, records)
+                joint = joint_votes(records, recipe, parties, release, census)
+            return PateRun(
+                recipe,
+                records,
+                memory,
+                Warner(),
+                lambda: running(*where_and_how_many(self.n_jobs)),
+                int(self.verbose),
+                joint=joint,
+            )
+
         spending = None
         if ledger is None:
             run = make(recipe, records)
@@ -403,7 +435,7 @@ class PATEClassifier(ClassifierFace):
             allowance = allow(left, recipe, records, people).part(share)
             spending = LedgeredRun(people, allowance)
             run = spending.plan(recipe, records, make)
-            recipe, records = run.recipe, run.records
+        recipe, records = run.recipe, run.records
         self.plan_ = run.plan
         self.n_public_ = int(records.X_public.shape[0])
         self.preprocessing_ = run.teachers_view.transformer
@@ -468,9 +500,22 @@ class PATEClassifier(ClassifierFace):
         """Tell whether nothing was said of how teachers and student take records."""
         return self.teacher is None and self.student is None and self.preprocessing is None
 
+    def _may_choose(self) -> bool:
+        """Tell whether nothing was given of what public numbers can decide."""
+        named = ("teacher", "n_teachers", "aggregator", "queries", "student", "preprocessing")
+        return all(getattr(self, name) is None for name in named)
+
+    def _chosen(self, recipe: Recipe, records: Records) -> Recipe:
+        """Put into a recipe what public numbers decide."""
+        self.recipe_ = self._by_rule(records)
+        if self.recipe_ is not None:
+            return chosen_recipe(recipe, self.recipe_)
+        if self._has_default_models() and has_more_than_numbers(records.X_public):
+            return replace(recipe, preprocessing=TabularEncoder("onehot"))
+        return recipe
+
     def _by_rule(self, records: Records) -> VoteChoice | None:
         """Choose what public numbers decide; None where something was given."""
-        named = ("teacher", "n_teachers", "aggregator", "queries", "student", "preprocessing")
         budgets, n_public = records.budgets, int(records.X_public.shape[0])
         sizes = budgets.public_sizes()
         finite = [
@@ -480,7 +525,7 @@ class PATEClassifier(ClassifierFace):
         account = self._setting("account")
         if few or account.guarantee != "worst-case" or account.price is not None:
             return None
-        if any(getattr(self, name) is not None for name in named):
+        if not self._may_choose():
             return None
         return votes_by_rule(
             sum(sizes.values()),

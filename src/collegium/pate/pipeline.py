@@ -28,6 +28,7 @@ from collegium.distillation.supervised import RefittedStudent, fit_released
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
 from collegium.noise.sums import NoisySum
+from collegium.pate.between_parties import JointVotes
 from collegium.pate.memory import Memory
 from collegium.pate.queries.order import check_order, chooser_of, order_of_asking
 from collegium.pate.recipe import Recipe
@@ -39,9 +40,10 @@ from collegium.pate.voting.affordable import queries_at_once, refuse_unaffordabl
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import QueryChooser
 from collegium.pate.voting.histograms import NoisyHistograms, released_histograms
+from collegium.pate.voting.joint_labelling import JointLabelling
 from collegium.pate.voting.labelling import LabellingJob, Labels
 from collegium.pate.voting.price_choice import ChosenPrice, choose_price
-from collegium.pate.voting.pricing import LabelPricing, pricing_for
+from collegium.pate.voting.pricing import LabelPricing, Pricing, WorstCasePricing, pricing_for
 from collegium.pate.voting.release import HISTOGRAM
 from collegium.pate.voting.targets import released_targets
 from collegium.pate.voting.vote_table import VoteTable
@@ -166,6 +168,7 @@ class PlannedVoting:
         student: RefittedStudent | None = None,
         memory: Memory | None = None,
         observer: Observer | None = None,
+        jointly: bool = False,
     ) -> Released:
         """Let votes become labels; where the memory is durable, a finished job is only read again.
 
@@ -181,6 +184,8 @@ class PlannedVoting:
             For an aggregator that consults one.
         memory, observer
             As for :class:`PateRun`.
+        jointly : bool, default=False
+            Whether other parties have the rest of the votes, and many queries are asked in one sum.
         """
         memory = Memory() if memory is None else memory
         observer = Observer() if observer is None else observer
@@ -196,10 +201,56 @@ class PlannedVoting:
             self.price.name,
         )
         shows = queries.release == HISTOGRAM
+        if jointly:
+            assert isinstance(pricing, WorstCasePricing)
+            labels = JointLabelling(
+                votes,
+                self.electorate,
+                self.aggregator,
+                pricing,
+                noise,
+                asking,
+                max_queries=queries.max_queries,
+                max_labels=queries.max_labels,
+                progress=observer.advanced,
+            ).run()
+        else:
+            labels = self._asked(pricing, votes, asking, noise, student, memory, observer)
+        privacy = statement(
+            pricing.accountant,
+            self.owners,
+            dict(self.electorate.groups),
+            self.arrangement,
+            noise.is_private,
+            Answers(queries.release),
+            self.price.name,
+            pricing.mu_by_name() if isinstance(pricing, LabelPricing) else None,
+        )
+        if not privacy.may_publish_spending:
+            privacy = memory.keep_spending(privacy)
+        n_classes, histograms = votes.n_classes, None
+        if shows:
+            histograms = released_histograms(
+                labels, self.electorate, self.aggregator, n_classes, noise.excess
+            )
+        return Released(labels, privacy, self.electorate, self.aggregator, histograms, n_classes)
+
+    def _asked(
+        self,
+        pricing: Pricing,
+        votes: VoteTable,
+        asking: NDArray[np.intp] | QueryChooser,
+        noise: NoisySum,
+        student: RefittedStudent | None,
+        memory: Memory,
+        observer: Observer,
+    ) -> Labels:
+        """Ask one query after the other, as far as the memory does not know the answers."""
+        queries = self.queries
         limits = (votes.n_queries, queries.max_queries, queries.max_labels)
         most = min(limit for limit in limits if limit is not None)
         block = queries_at_once(self.price.name, self.aggregator, self.electorate, most)
-        journal = memory.journal(votes.n_classes + 1 if shows else 0)
+        journal = memory.journal(votes.n_classes + 1 if queries.release == HISTOGRAM else 0)
         ended = memory.ended()
         with memory.asking() as should_stop:
             labels = LabellingJob(
@@ -222,22 +273,7 @@ class PlannedVoting:
             labels = Labels(labels.outcomes, labels.queries, labels.labels, ended[1])
         else:
             memory.end(labels)
-        privacy = statement(
-            pricing.accountant,
-            self.owners,
-            dict(self.electorate.groups),
-            self.arrangement,
-            noise.is_private,
-            Answers(queries.release),
-            self.price.name,
-            pricing.mu_by_name() if isinstance(pricing, LabelPricing) else None,
-        )
-        if not privacy.may_publish_spending:
-            privacy = memory.keep_spending(privacy)
-        n_classes, histograms = votes.n_classes, None
-        if shows:
-            histograms = released_histograms(labels, self.electorate, self.aggregator, n_classes)
-        return Released(labels, privacy, self.electorate, self.aggregator, histograms, n_classes)
+        return labels
 
 
 @contextlib.contextmanager
@@ -266,6 +302,8 @@ class PateRun:
         Of training, as in joblib.
     teaching : type
         How teachers learn from these records: in memory, unless they are streamed.
+    joint : JointVotes, optional
+        This party's part in the votes of several; the records have the groups of all of them.
 
     Attributes
     ----------
@@ -297,10 +335,12 @@ class PateRun:
         lend_workers: LendWorkers = _alone,
         verbose: int = 0,
         teaching: type[Teaching] = Teaching,
+        joint: JointVotes | None = None,
     ) -> None:
         self.recipe = recipe
         self.granted = records.budgets
-        if not records.arrangement.on_ledger:  # whose groups are those that are reserved for
+        self._joint = joint
+        if joint is None and not records.arrangement.on_ledger:  # whose groups are reserved for
             few = recipe.personalisation.few_budgets(self.granted, recipe.n_teachers)
             records = records.regrouped(few)
         self.records = records
@@ -309,8 +349,12 @@ class PateRun:
         self._lend_workers = lend_workers
         self._verbose = verbose
         self._kind_of_teaching = teaching
-        self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
-        large = self.plan.large_deltas()
+        self.plan: Plan = (
+            recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
+            if joint is None
+            else joint.plan
+        )
+        large = self.plan.large_deltas(records.arrangement.counts_in)
         if large:
             warnings.warn(large, PrivacyWarning, stacklevel=3)
         check_assignment(recipe.assignment)
@@ -413,7 +457,7 @@ class PateRun:
             recipe.teacher,
             X_asked,
             len(classes),
-            -(-self.records.budgets.n_records // recipe.n_teachers),
+            -(-self.records.budgets.n_records // self._taught.n_teachers),
             recipe.names["teacher"],
         )
         queries = recipe.queries
@@ -454,7 +498,8 @@ class PateRun:
         records : Records
             Whose private ones are learnt; the run's, but in an audit.
         """
-        return self._teaching(X_asked).votes(records)
+        votes = self._teaching(X_asked).votes(records)
+        return votes if self._joint is None else self._joint.among_all(votes)
 
     def votes_of(self, numbers: Sequence[int]) -> NDArray[np.int32]:
         """Let some teachers vote on the public records, trained before if the memory lacks them.
@@ -468,10 +513,15 @@ class PateRun:
         """
         return self._teaching(self.X_asked).votes_of(self.records, numbers)
 
+    @property
+    def _taught(self) -> Plan:
+        """Of the teachers that learn here."""
+        return self.plan if self._joint is None else self._joint.own
+
     def _teaching(self, X_asked: Any) -> Teaching:
         return self._kind_of_teaching(
             self.recipe,
-            self.plan,
+            self._taught,
             self.teachers_view,
             X_asked,
             self._lend_workers,
@@ -512,7 +562,11 @@ class PateRun:
         )
         observer.stage("labels", len(order[: recipe.queries.max_queries]))
         voting = self.voting.at(price)
-        return voting.release(votes, asking, recipe.noise(), student, self.memory, observer)
+        joint = self._joint
+        noise = recipe.noise() if joint is None else joint.noise
+        return voting.release(
+            votes, asking, noise, student, self.memory, observer, joint is not None
+        )
 
     def teach(self, released: Released, targets: NDArray[np.float64] | None = None) -> Any:
         """Train the student on what was released, and try it. Costs nobody anything.

@@ -5,6 +5,7 @@ from __future__ import annotations
 MEMBERS = {
     "owner": ("person", "people", "person"),
     "teacher": ("teacher", "teachers", "teacher's data"),
+    "party": ("party", "parties", "party"),
 }
 """One and many of those whose budgets are shown, by the unit, and what every ε is about."""
 

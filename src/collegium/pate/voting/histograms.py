@@ -121,11 +121,16 @@ class NoisyHistograms:
 
 
 def released_histograms(
-    labels: Labels, electorate: Electorate, aggregator: Aggregator, n_classes: int
+    labels: Labels,
+    electorate: Electorate,
+    aggregator: Aggregator,
+    n_classes: int,
+    excess: float = 1.0,
 ) -> NoisyHistograms:
     """Collect the noisy values of a job's outcomes, with the public numbers that belong to them.
 
     ``labels``: of a job with ``release="histogram"``.
+    ``excess``: by how much the noise is larger than what was asked for (:attr:`NoisySum.excess`).
 
     Examples
     --------
@@ -164,8 +169,8 @@ def released_histograms(
         counts=counts,
         checks=checks,
         totals=np.array([ballot.total for ballot in ballots]),
-        noise_scales=aggregator.noise_scale * scale,
-        check_scales=aggregator.check_scale * scale,
+        noise_scales=aggregator.noise_scale * scale * excess,
+        check_scales=aggregator.check_scale * scale * excess,
         thresholds=aggregator.check_threshold * scale,
         noise=aggregator.noise,
     )

@@ -56,6 +56,7 @@ __all__ = [
     "Labels",
     "Outcome",
     "refuse_noise_out_of_range",
+    "refuse_weights_off_the_grid",
 ]
 
 NO_LABEL = -1
@@ -147,7 +148,7 @@ class Labels:
         return sum(outcome.verdict == ANSWERED for outcome in self.outcomes)
 
 
-def _refuse_weights_off_the_grid(electorate: Electorate) -> None:
+def refuse_weights_off_the_grid(electorate: Electorate) -> None:
     """Refuse weights whose sums would be rounded, or show in the last bits of a count (``docs/noise.md``)."""
     if (to_grid(electorate.weights) != electorate.weights).any():
         raise InputError(
@@ -225,7 +226,7 @@ class LabellingJob:
             raise InputError(
                 f"aggregator {aggregator.name!r} needs a student: give one, or use 'confident'"
             )
-        _refuse_weights_off_the_grid(electorate)
+        refuse_weights_off_the_grid(electorate)
         refuse_noise_out_of_range(aggregator, electorate)
         self._shows_histograms = release == HISTOGRAM
         self._votes = votes
