@@ -24,6 +24,7 @@ if sys.dont_write_bytecode:
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,6 +55,7 @@ from collegium.personalisation import PERSONALISATIONS, Plan
 from collegium.personalisation.electorate import Electorate
 
 Floats = NDArray[np.float64]
+collect_ignore = [] if find_spec("flwr") else ["src/collegium/parties/flower.py"]
 
 # The same examples on every machine, and no clock: a failure repeats, and a busy machine causes none
 # (the health check "too slow" measures seconds as well). Tests that say max_examples need more because

@@ -16,7 +16,7 @@ ORDER = [
     "ledger", "mechanisms", "personalisation", "parties", "noise", "accounting",
 ]  # fmt: skip
 METHODS = {"dpsgd", "pate", "statistics", "synthesis"}
-FACES = {"collegium", "collegium.accounting", "collegium.ledger", "collegium.mechanisms"} | {
+FACES = {"collegium", "collegium.accounting", "collegium.attacks", "collegium.ledger", "collegium.mechanisms"} | {
     f"collegium.{name}" for name in ("datasets", "features", "students", "teachers")
 }
 MODULES = {

@@ -23,13 +23,14 @@ HEAVY = {
     "numpy", "pandas", "scipy", "sklearn", "torch", "pyarrow", "matplotlib", "joblib", "sqlalchemy",
     "alembic",
 }  # fmt: skip
-INSIDE = ("accounting", "datasets", "features", "ledger", "mechanisms", "students", "teachers")
+INSIDE = ("accounting", "attacks", "datasets", "features", "ledger", "mechanisms", "students", "teachers")
 
 
 def test_the_page_names_the_three_tiers():
     assert list(TIERS) == [
         "collegium", "collegium.teachers", "collegium.students", "collegium.features",
-        "collegium.datasets", "collegium.ledger", "collegium.mechanisms", "collegium.accounting",
+        "collegium.datasets", "collegium.ledger", "collegium.mechanisms", "collegium.attacks",
+        "collegium.accounting",
     ]  # fmt: skip
 
 
