@@ -16,8 +16,12 @@ ORDER = [
     "ledger", "mechanisms", "personalisation", "parties", "noise", "accounting",
 ]  # fmt: skip
 METHODS = {"dpsgd", "pate", "statistics", "synthesis"}
-FACES = {"collegium", "collegium.accounting", "collegium.attacks", "collegium.ledger", "collegium.mechanisms"} | {
-    f"collegium.{name}" for name in ("datasets", "features", "students", "teachers")
+FACES = {"collegium"} | {
+    f"collegium.{name}"
+    for name in (
+        *("accounting", "attacks", "datasets", "features", "ledger", "mechanisms"),
+        *("students", "teachers"),
+    )
 }
 MODULES = {
     ".".join(("collegium", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
