@@ -122,10 +122,10 @@ class Party:
     """One party of a collective, on its own machine, with its own records, budgets and ledger.
 
     Give it to whatever learns, as ``parties``: to :class:`~collegium.Statistics`, or to ``fit`` of
-    :class:`~collegium.Synthesizer` or :class:`~collegium.DPSGDClassifier`. All parties do so, with the same
-    settings, schema and name of the release, each with its own table; all get the same answers, table or
-    model. A release has a folder of its own in the one that they share, and what a party has posted for it
-    stands.
+    :class:`~collegium.Synthesizer`, :class:`~collegium.PATEClassifier` or
+    :class:`~collegium.DPSGDClassifier`. All parties do so, with the same settings, schema and name of the
+    release, each with its own table; all get the same answers, table or model. A release has a folder of its
+    own in the one that they share, and what a party has posted for it stands.
 
     Parameters
     ----------
