@@ -17,6 +17,7 @@ from collegium.cli import (
     forget,
     init,
     ledger,
+    party,
     policy,
     predict,
     receipt,
@@ -48,6 +49,7 @@ _OWN, _PEOPLE = "Votes and numbers of your own", "People, and what they were pro
 _CHECK = "Check and attack"
 _ASK = "Questions to a table"
 _SYNTHETIC = "Synthetic tables"
+_TOGETHER = "Together with others"
 
 _PANELS: dict[str, dict[str, Callable[..., None]]] = {
     _START: {"demo": studies.demo, "init": init.init},
@@ -74,6 +76,7 @@ for _panel, _commands in _PANELS.items():
 app.add_typer(schema.app, name="schema", rich_help_panel=_ASK)
 app.add_typer(policy.app, name="policy", rich_help_panel=_PEOPLE)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_PEOPLE)
+app.add_typer(party.app, name="party", rich_help_panel=_TOGETHER)
 
 
 @app.callback(invoke_without_command=True)

@@ -57,6 +57,7 @@ class ProgressObserver(NoteObserver):
             speed_estimate_period=_RECENT_S,  # teachers come in batches: a batch may take minutes
         )
         self._task: Any = None
+        self._waits = self._progress.add_task("", total=None, visible=False)
 
     def __enter__(self) -> ProgressObserver:
         self._progress.start()
@@ -73,10 +74,15 @@ class ProgressObserver(NoteObserver):
 
     def advanced(self, done: int, total: int | None = None) -> None:
         """Learn that so many steps of the stage are done."""
+        self.waits("")
         if self._task is not None:
             # A total that was given when the stage began stands.
             known = None if self._now().total is not None else total
             self._progress.update(self._task, completed=done, total=known)
+
+    def waits(self, line: str) -> None:
+        """Learn for whom it waits: a line that the next one replaces."""
+        self._progress.update(self._waits, description=line, visible=bool(line))
 
     def skipped(self, name: str) -> None:
         """Learn that a stage was finished in an earlier run."""
@@ -115,7 +121,7 @@ class LineObserver(NoteObserver):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._begun = clock, clock()
         self._lock, self._ended = threading.Lock(), threading.Event()
-        self._name, self._done = "", 0
+        self._name, self._done, self._waits = "", 0, ""
         self._total: int | None = None
         self._since: tuple[float, int] | None = None
         self._told: float | None = None
@@ -139,9 +145,15 @@ class LineObserver(NoteObserver):
     def advanced(self, done: int, total: int | None = None) -> None:
         """Learn that so many steps of the stage are done."""
         with self._lock:
-            self._done, self._total = done, self._total or total
+            self._done, self._total, self._waits = done, self._total or total, ""
             # What an earlier run did took no time: it counts from the first word on.
             self._since = self._since or (self._clock(), done)
+        self.tell_if_due()
+
+    def waits(self, line: str) -> None:
+        """Learn for whom it waits: said with where it is."""
+        with self._lock:
+            self._waits = line
         self.tell_if_due()
 
     def skipped(self, name: str) -> None:
@@ -164,6 +176,9 @@ class LineObserver(NoteObserver):
         self._write(said)
 
     def _where(self, now: float) -> str:
+        return f"{self._progress_at(now)}{'; ' * bool(self._waits)}{self._waits}"
+
+    def _progress_at(self, now: float) -> str:
         if not self._total:
             return self._name
         said = f"{self._name}: {self._done:,} of {self._total:,}"

@@ -35,7 +35,8 @@ from collegium.study.folder import StudyFolder
 from collegium.study.manifest_check import PARTIES
 from collegium.study.sections import Data, Privacy, Study
 
-_MEMORY = "parties"  # in the vault
+PARTY_MEMORY = "parties"
+"""Folder of the vault: what this party has posted, and the secrets of its sessions."""
 _KEPT = {"release": str, "census": [[dict]]}
 #: What each party may have otherwise: where its records are, whose they are, and what levels mean there.
 _ITS_OWN = {
@@ -162,7 +163,7 @@ class Others(Alone):
     @contextlib.contextmanager
     def joined(self, folder: StudyFolder, observer: Observer) -> Iterator[bool]:
         """See :meth:`Alone.joined`: the folder's vault remembers this party's part in every sum."""
-        memory = folder.vault / _MEMORY
+        memory = folder.vault / PARTY_MEMORY
         party = Party(self.collective, self._key, self._shared, memory, self._patience(observer))
         self._release = party.release(self._name, goes_on=True)
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from collegium.data.sharding.shard_store import ShardStore
 from collegium.durable import PARTIAL, digest_of, read_sealed
 from collegium.errors import CollegiumError, InputError
+from collegium.parties.shared_folder import releases_in
 from collegium.study.folder import LOCK_FILE, StudyFolder
 from collegium.study.journal import FileJournal, room_beside
 from collegium.study.manifest_check import (
@@ -25,6 +26,7 @@ from collegium.study.manifest_check import (
     findings,
     refuse_links,
 )
+from collegium.study.parties import PARTY_MEMORY
 from collegium.study.sealing import KEY_FILE, sealed_content
 from collegium.study.stored_teachers import TEACHERS
 
@@ -52,6 +54,7 @@ def examine(folder: StudyFolder) -> list[Finding]:
     for place in ("checkpoints", "features"):
         found += _sealed(folder, place, lambda path: read_sealed(path) is not None, has_voted)
     found += _shards(folder)
+    found += _posted(folder)
     named = {one.piece for one in found}
     return [*found, *(one for one in _foreign(folder, journal) if one.piece not in named)]
 
@@ -87,6 +90,19 @@ def _shards(folder: StudyFolder) -> Iterator[Finding]:
     yield Finding("vault/shards", "")
 
 
+def _posted(folder: StudyFolder) -> Iterator[Finding]:
+    """Check what this party has posted for sums with others: messages that it has signed."""
+    memory, count = folder.vault / PARTY_MEMORY, 0
+    for one in releases_in(memory, is_own=True) if memory.is_dir() else ():
+        for posted in (one.begun, *one.sums):
+            count += sum(map(len, posted.rounds.values()))
+            for file, why in posted.unusable.items():
+                place = one.name if posted is one.begun else f"{one.name}/{posted.folder}"
+                yield Finding(f"vault/{PARTY_MEMORY}/{place}/{file}", why)
+    if count:
+        yield Finding(f"vault/{PARTY_MEMORY} ({count} messages to other parties)", "")
+
+
 def _foreign(folder: StudyFolder, journal: FileJournal) -> Iterator[Finding]:
     """Name what no run wrote here, or what one that was killed left: it may hold records, or be published."""
     ours = {f"vault/{name}" for name in _OURS} | set(journal.files)
@@ -108,6 +124,6 @@ def _foreign(folder: StudyFolder, journal: FileJournal) -> Iterator[Finding]:
 
 def _is_in_its_place(path: Path) -> bool:
     """Tell whether a file of a vault is one that bears its own seal, which was looked at."""
-    if path.parts[0] in _SHARDS:
+    if path.parts[0] in (*_SHARDS, PARTY_MEMORY):
         return True
     return path.parent.name in _SEALED and len(path.parts) == 2 and not path.name.startswith(".")
