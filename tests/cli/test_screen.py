@@ -20,6 +20,7 @@ PANELS = (
     "Votes and numbers of your own",
     "People, and what they were promised",
     "Check and attack",
+    "Together with others",
 )
 STUDY = """
 [study]
