@@ -111,6 +111,11 @@ def test_a_plan_says_what_it_can_say_alone(collegium, asked):
     assert not list((asked.folder / "shared").iterdir())
 
 
+def test_an_audit_is_of_one_table(collegium, asked):
+    code, _, said = collegium("audit", asked.folder / "a" / "study.toml")
+    assert code == 2 and "remove [parties] from a copy" in said and said.count("\n") == 1
+
+
 # Processes
 
 
