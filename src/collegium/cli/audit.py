@@ -193,7 +193,7 @@ def _config_of(path: Path, data_dir: Path | None) -> StudyConfig:
     config = with_data_dir(read_config(path), data_dir)
     if config.parties.collective is not None:
         raise InputError(
-            f"{path} is a study of several parties, and an audit runs it again and again on one table: remove "
+            f"{path} is a study of several parties, and an audit runs it many times on one table: remove "
             "[parties] from a copy, and audit that"
         )
     return settled_method(config, StudyFolder(path.with_suffix("")), NoteObserver())
