@@ -23,7 +23,16 @@ HEAVY = {
     "numpy", "pandas", "scipy", "sklearn", "torch", "pyarrow", "matplotlib", "joblib", "sqlalchemy",
     "alembic",
 }  # fmt: skip
-INSIDE = ("accounting", "attacks", "datasets", "features", "ledger", "mechanisms", "students", "teachers")
+INSIDE = (
+    "accounting",
+    "attacks",
+    "datasets",
+    "features",
+    "ledger",
+    "mechanisms",
+    "students",
+    "teachers",
+)
 
 
 def test_the_page_names_the_three_tiers():

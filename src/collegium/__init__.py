@@ -57,7 +57,16 @@ _HOMES = {
     "collegium.study.others_records": ["read_records"],
     "collegium.study.student_file": ["load_student"],
 }
-_ROOMS = ["accounting", "attacks", "datasets", "features", "ledger", "mechanisms", "students", "teachers"]
+_ROOMS = [
+    "accounting",
+    "attacks",
+    "datasets",
+    "features",
+    "ledger",
+    "mechanisms",
+    "students",
+    "teachers",
+]
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement

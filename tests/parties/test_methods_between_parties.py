@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from collegium.data.cells import Cells
 from collegium.dpsgd.between_parties import refuse_alone
 from collegium.dpsgd.run import DPSGDRecipe
 from collegium.dpsgd.settings import DPSGDSettings
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import CollegiumError, InputError, PrivacyWarning
 from collegium.noise.sources import SeededNoise
 from collegium.noise.sums import Integers, Noise
 from collegium.parties.collective import _merged, _written
@@ -239,8 +240,8 @@ def test_a_release_is_begun_once(company: Company) -> None:
         rows, granted = at(place, number)
         with Statistics(
             rows, granted, schema=SCHEMA, parties=company.party(number), name="Ages 2026"
-        ):
-            pass
+        ) as session:
+            session.mean("age")
 
     company.each(ask)
     with pytest.raises(InputError, match="Hospital B has begun 'Ages 2026' before"):
@@ -285,9 +286,122 @@ def test_levels_of_one_name_and_two_budgets_stay_apart() -> None:
     here, written = _merged(mine, census)
     there, again = _merged(theirs, census)
     assert written == again
-    assert here.public_sizes() == {"high": 1, "high (ε = 2, δ = 1e-05)": 2, "low": 3}
-    assert there.public_sizes() == {"high (ε = 1, δ = 1e-05)": 1, "high": 2, "low": 3}
+    assert here.public_sizes() == {"high": 1, "high (ε = 2.0, δ = 1e-05)": 2, "low": 3}
+    assert there.public_sizes() == {"high (ε = 1.0, δ = 1e-05)": 1, "high": 2, "low": 3}
     assert here.group_sizes()["low"] == 2 and there.group_sizes()["low"] == 1
+
+
+def test_no_group_is_lost_whatever_levels_are_called() -> None:
+    """Budgets that print alike, and a level that is called as another one would be."""
+    each = [
+        Policy({"high": epsilon, f"high (ε = {epsilon!r}, δ = 1e-05)": 2.0}).assign(
+            ["high", f"high (ε = {epsilon!r}, δ = 1e-05)"]
+        )
+        for epsilon in (1 / 3, 0.3333333, 0.33333333)
+    ]
+    census = [({}, _written(one)) for one in each]
+    for mine in each:
+        merged, _ = _merged(mine, census)
+        assert sum(merged.public_sizes().values()) == 6
+        assert sorted(one.epsilon for one in merged.groups.values())[:3] == sorted(
+            (1 / 3, 0.3333333, 0.33333333)
+        )
+
+
+def test_seeded_shares_of_the_parties_differ(company: Company) -> None:
+    _, _, place = people()
+
+    def ask(number: int) -> list[float]:
+        rows, granted = at(place, number)
+        options: dict[str, Any] = {
+            "parties": company.party(number),
+            "noise_seed": 5,
+            "questions": 40,
+        }
+        with Statistics(rows, granted, schema=SCHEMA, **options) as session:
+            found = [session.count(f"age >= {age}", weights="uniform") for age in range(20, 60)]
+        return [
+            (one.value - float((people()[0].age >= age).sum())) / one.standard_error
+            for age, one in zip(range(20, 60), found, strict=True)
+        ]
+
+    standard = np.array(company.each(ask)[0])
+    # Mean square of 40 standard normal numbers: beyond 1.8 once in 700 times; equal shares make it 3.
+    assert np.mean(standard**2) < 1.8
+
+
+def test_seeded_and_private_noise_do_not_mix(company: Company) -> None:
+    _, _, place = people()
+
+    def ask(number: int) -> str:
+        rows, granted = at(place, number)
+        seed = 5 if number == 2 else None
+        try:
+            Statistics(rows, granted, schema=SCHEMA, parties=company.party(number), noise_seed=seed)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    assert all("noise is private must be the same" in said for said in company.each(ask))
+
+
+def test_who_lacks_a_level_answers_on_a_ledger_too(company: Company, tmp_path: Path) -> None:
+    """The third party's people are all of one level; the ledger of each knows its own."""
+    policy = Policy({"high": 1.0, "low": 3.0})
+    ledgers = []
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+        ledgers.append(Ledger.create(tmp_path / str(number) / "l.ledger"))
+
+    def ask(number: int) -> float:
+        rows = pd.DataFrame({"age": [30, 60] * 60, "sex": "F", "sick": True})
+        rows["who"] = [f"{number}-{row}" for row in range(120)]
+        rows["level"] = ["high", "high", "low", "low"] * 30 if number < 2 else "low"
+        its: dict[str, Any] = {"privacy": "level", "owner": "who", "ledger": ledgers[number]}
+        with Statistics(rows, policy, schema=SCHEMA, parties=company.party(number), **its) as ask:
+            return ask.count("age >= 50").value
+
+    values = company.each(ask)
+    assert values[0] == values[1] == values[2]
+
+
+def test_a_question_that_was_cut_off_ends_the_session(company: Company) -> None:
+    """It was charged, and others may have its answer: asked again, it would be another sum."""
+    _, _, place = people()
+
+    def ask(number: int) -> list[str]:
+        rows, granted = at(place, number)
+        party = replace(company.party(number), patience=Patience(poll_s=0.005, give_up_s=0.5))
+        said: list[str] = []
+        with Statistics(rows, granted, schema=SCHEMA, parties=party) as session:
+            for _ in range(2 if number < 2 else 0):  # the third hospital asks nothing
+                try:
+                    session.mean("age")
+                except CollegiumError as error:
+                    said.append(str(error))
+            if number < 2:
+                assert session.left()["share_left"].min() == pytest.approx(0.9)  # charged once
+        return said
+
+    for said in company.each(ask)[:2]:
+        assert "in time: what was posted stands" in said[0]
+        assert "was charged and cut off" in said[1]
+
+
+def test_waiting_for_the_others_numbers_can_be_taken_up(company: Company) -> None:
+    _, _, place = people()
+    rows, granted = at(place, 0)
+    party = replace(company.party(0), patience=Patience(poll_s=0.005, give_up_s=0.05))
+    with pytest.raises(CollegiumError, match="Hospital B, Hospital C posted no numbers of people"):
+        Statistics(rows, granted, schema=SCHEMA, parties=party)
+
+    def ask(number: int) -> float:
+        rows, granted = at(place, number)
+        with Statistics(rows, granted, schema=SCHEMA, parties=company.party(number)) as session:
+            return session.mean("age").value
+
+    values = company.each(ask)
+    assert values[0] == values[1] == values[2]
 
 
 class Ear(SeededNoise):

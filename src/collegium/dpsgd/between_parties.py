@@ -62,6 +62,7 @@ def together(
         "people are named": records.budgets.named,
     }
     release = party.release(name)
-    budgets = release.everybody(records.budgets, plan, noise_from(recipe.noise_seed))
+    with release:
+        budgets = release.everybody(records.budgets, plan, noise_from(recipe.noise_seed))
     arrangement = release.arranged(records.arrangement)
     return replace(records, budgets=budgets, arrangement=arrangement), release

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -193,14 +193,17 @@ class Party:
         return self.collective.members[number - 1].name
 
     def release(self, name: str, *, goes_on: bool = False) -> PartyRelease:
-        """Begin a release, once. ``goes_on``: or take it up where it was cut off."""
+        """Begin a release, once, or go on waiting for the others' numbers.
+
+        ``goes_on``: or take it up wherever it was cut off.
+        """
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise InputError(f"name must be a line of text, got {shown(name)}: name the release")
         place = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "release"
         shared = Path(self.folder) / place
         shared.mkdir(exist_ok=True)
         memory = FolderMemory(Path(self.memory) / place)
-        if not goes_on and any(one.endswith(".json") for one in memory.names("")):
+        if not goes_on and any(one.startswith(("keys", "secrets")) for one in memory.names("")):
             memory.close()
             raise InputError(
                 f"{self.name} has begun {shown(name)} before, and what it posted stands: give the release "
@@ -225,6 +228,14 @@ class PartyRelease:
         """Let other processes go on with it."""
         self._memory.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Let go of it where it did not begin."""
+        if kind is not None:
+            self.close()
+
     def everybody(
         self, budgets: Budgets, plan: Mapping[str, object], source: LocalSum | None = None
     ) -> Budgets:
@@ -237,6 +248,8 @@ class PartyRelease:
 
         Raises InputError if another party plans something else.
         """
+        if source is not None:
+            plan = {**plan, "noise is private": source.is_private}
         census = self.census(budgets, plan)
         merged, _ = _merged(budgets, census)
         self.noise = self.sum_with(census, source)
@@ -350,7 +363,7 @@ def _people_of(census: Census) -> dict[tuple[float, float, str], int]:
                 Budget(key[0], key[1])
                 check_whole("the number of people", int(count), least=1, most=10**12)
                 people[key] = people.get(key, 0) + int(count)
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError):
         raise InputError(
             "a party's numbers of people cannot be read: ask which version it runs"
         ) from None
@@ -371,7 +384,9 @@ def _merged(budgets: Budgets, census: Census) -> tuple[Budgets, list[list[str]]]
     for key in sorted(people):
         name = mine.get(key) or key[2]
         if key not in mine and name in taken:
-            name = f"{key[2]} (ε = {key[0]:g}, δ = {key[1]:g})"
+            name = f"{key[2]} (ε = {key[0]!r}, δ = {key[1]!r})"
+            while name in taken:  # somebody's level is called like that
+                name += " (another)"
         names[key] = name
         taken.add(name)
     groups = {names[key]: Budget(key[0], key[1]) for key in names}

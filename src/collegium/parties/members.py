@@ -61,8 +61,9 @@ class IdentityKey:
         return cls(secrets.token_bytes(KEY_BYTES))
 
     @classmethod
-    def make(cls, path: Path) -> IdentityKey:
+    def make(cls, path: str | Path) -> IdentityKey:
         """Make a key, and keep it in a file for its owner's eyes only; one that is there is not replaced."""
+        path = Path(path)
         if path.exists():
             raise InputError(
                 f"{path} is there already, and no key is replaced: read it, or name another"
@@ -72,8 +73,9 @@ class IdentityKey:
         return key
 
     @classmethod
-    def read(cls, path: Path) -> IdentityKey:
+    def read(cls, path: str | Path) -> IdentityKey:
         """Read a key. Raises InputError if there is none, others could have read it, or it is damaged."""
+        path = Path(path)
         try:
             content, mode = path.read_bytes(), path.stat().st_mode
         except OSError as error:

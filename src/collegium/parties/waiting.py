@@ -106,6 +106,6 @@ class Patience:
 def still_waiting(waiting: Waiting) -> StillWaitingError:
     """Say who is missing."""
     return StillWaitingError(
-        f"{', '.join(waiting.parties)} posted no {waiting.what} in time: nothing was lost; call again to go "
-        "on waiting"
+        f"{', '.join(waiting.parties)} posted no {waiting.what} in time: what was posted stands; a study "
+        "goes on when it is run again, and anything else begins anew under another name"
     )

@@ -190,13 +190,15 @@ class Answering:
 
     def _shares_of(self, event: Event) -> list[float]:
         """Which share of what each group's people granted an event takes: as their ledger counts it."""
-        if self._granted_in_all:
-            costs = Cost.of_event(event)
-            limits = [self._granted_in_all[name] for name in self._table.groups]
-            return [limit.share_of(cost) for limit, cost in zip(limits, costs, strict=True)]
         limits_here = self._limits(self._in_epsilon)
         cost = event.pure_epsilon if self._in_epsilon else event.mu_squared
-        return list((cost / (limits_here if self._in_epsilon else limits_here**2)).tolist())
+        found: list[float] = (cost / (limits_here if self._in_epsilon else limits_here**2)).tolist()
+        if self._granted_in_all:  # other parties' people are in ledgers of their own
+            costs = Cost.of_event(event)
+            for place, name in enumerate(self._table.groups):
+                if name in self._granted_in_all:
+                    found[place] = self._granted_in_all[name].share_of(costs[place])
+        return found
 
     def _features(self, asked: Query, spread: float = SPREAD_SHARE) -> Features:
         """How a question reads rows. ``spread``: share of its price that measures how much values differ."""

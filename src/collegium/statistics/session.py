@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
@@ -168,7 +169,7 @@ class Statistics(Answering):
         self._granted_in_all, self._silent = {}, {}
         self._charged: list[Event] = []
         self._granted: dict[bool, Floats] = {}
-        self._closed = False
+        self._closed, self._cut_off = False, ""
         self._queries = 0
         self._one_at_a_time, self._process = threading.RLock(), os.getpid()
         everybody = None
@@ -192,22 +193,23 @@ class Statistics(Answering):
                 }
                 return release.everybody(granted, plan, self._local)
 
-        its = whose(
-            frame,
-            budgets,
-            schema,
-            privacy=privacy,
-            owner=owner,
-            delta=delta,
-            neighbours=neighbours,
-            ledger=ledger,
-            spending=_spending,
-            noise_seed=noise_seed,
-            as_granted=self._is_on_ledger,
-            everybody=everybody,
-        )
-        if self._release is not None:
-            self._noise = self._release.noise
+        with self._release or contextlib.nullcontext():
+            its = whose(
+                frame,
+                budgets,
+                schema,
+                privacy=privacy,
+                owner=owner,
+                delta=delta,
+                neighbours=neighbours,
+                ledger=ledger,
+                spending=_spending,
+                noise_seed=noise_seed,
+                as_granted=self._is_on_ledger,
+                everybody=everybody,
+            )
+            if self._release is not None:
+                self._noise = self._release.noise
         self._table, self._neighbours, self._kept = its.table, its.relation, its.kept
         if its.spending is not None:
             self._spending = its.spending
@@ -505,6 +507,11 @@ class Statistics(Answering):
             return self._known_number(question)
         if self._closed:
             raise InputError("this session is closed: open another one to ask more")
+        if self._cut_off:
+            raise InputError(
+                f"the question {self._cut_off} was charged and cut off, and other parties may have its "
+                "answer: close this session, and begin a release of another name, all together"
+            )
         if share > self._left * (1 + 1e-9) or share <= 0:
             rest = "ask with spend=1.0 for the rest, or " if self._left > 1e-6 else ""
             raise BudgetExceededError(
@@ -521,6 +528,10 @@ class Statistics(Answering):
                 answer = self._quantile(question, share, query)
             else:
                 answer = self._sums(question, share, query)
+        except BaseException:
+            if self._release is not None and len(self._charged) > charged:
+                self._cut_off = str(asked)
+            raise
         finally:  # noise that was drawn before an interruption is never that of another question
             self._queries += len(self._charged) > charged
         self._record[question] = answer

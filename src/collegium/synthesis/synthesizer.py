@@ -239,20 +239,21 @@ class Synthesizer:
                 }
                 return release.everybody(granted, plan, noise_from(self._settings.noise_seed))
 
-        its = whose(
-            frame,
-            budgets,
-            self.schema,
-            privacy=privacy,
-            owner=owner,
-            delta=delta,
-            neighbours=self._settings.neighbours,
-            ledger=ledger,
-            spending=_spending,
-            noise_seed=self._settings.noise_seed,
-            spend=share,
-            everybody=everybody,
-        )
+        with release or nullcontext():
+            its = whose(
+                frame,
+                budgets,
+                self.schema,
+                privacy=privacy,
+                owner=owner,
+                delta=delta,
+                neighbours=self._settings.neighbours,
+                ledger=ledger,
+                spending=_spending,
+                noise_seed=self._settings.noise_seed,
+                spend=share,
+                everybody=everybody,
+            )
         table, spending, arrangement = its.table, its.spending, its.arrangement
         if spending is not None:
             from collegium.synthesis.ledgered import require_gaussian
