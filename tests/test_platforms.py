@@ -40,7 +40,7 @@ for found in pkgutil.walk_packages(collegium.__path__, "collegium."):
         try:
             importlib.import_module(found.name)
         except ModuleNotFoundError as error:
-            if error.name not in ("torch", "dask", "distributed", "ray"):  # extras
+            if error.name not in ("torch", "dask", "distributed", "ray", "flwr"):  # extras
                 raise
             text = Path(found.module_finder.find_spec(found.name).origin).read_text("utf-8")
             used = [name for name in (*absent, *lacking) if re.search(rf"\\b{name}\\b", text)]

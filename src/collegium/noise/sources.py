@@ -98,6 +98,10 @@ class SeededNoise(LocalSum):
     def __init__(self, seed: int) -> None:
         self._seed = integer("seed", seed)
 
+    def of_party(self, number: int) -> "SeededNoise":
+        """Noise of the same seed that is another one at each party."""
+        return SeededNoise(self._seed * 1_000_003 + number)
+
     @property
     def is_private(self) -> bool:
         """False: whoever knows the seed can subtract the noise."""

@@ -15,6 +15,7 @@ from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budget, Budgets
 from collegium.checks import check_is, check_whole, listed, shown
 from collegium.errors import InputError, PrivacyWarning
+from collegium.noise.sources import SeededNoise
 from collegium.noise.sums import LocalSum
 from collegium.parties.ciphers import encoded
 from collegium.parties.mailbox import FolderMailbox, FolderMemory, Mailbox
@@ -266,6 +267,8 @@ class PartyRelease:
         self, census: Census, source: LocalSum | None = None, *, attempts: int | None = None
     ) -> PartySum:
         """Make the sum of all whose numbers these are. ``attempts``: as for :class:`PartySum`."""
+        if isinstance(source, SeededNoise):
+            source = source.of_party(self.party.collective.agreement(b"").number_of(self.party.key))
         said = {"release": self.name, "plan": dict(census[0][0]), "people": _written_of(census)}
         return PartySum(
             self.party.collective.agreement(encoded(said)),

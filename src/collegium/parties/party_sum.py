@@ -186,9 +186,7 @@ class PartySum:
         summing = Summing(self._session, label, sensitive_sum.shape, noise)
 
         def own() -> Integers:
-            # Seeded noise of several parties differs, too.
-            mine = f"{name[1]} at {self._post.number}"
-            return self._source.noised(sensitive_sum, share, query=name[0], purpose=mine)
+            return self._source.noised(sensitive_sum, share, query=name[0], purpose=name[1])
 
         try:
             opened = yield from summing.steps(own)

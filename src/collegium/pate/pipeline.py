@@ -25,7 +25,7 @@ from collegium.distillation.goal import answering_as_voted, wants_balanced_votes
 from collegium.distillation.rehearsal import rehearse_student, try_student
 from collegium.distillation.share_matching import match_shares, require_probabilities
 from collegium.distillation.supervised import RefittedStudent, fit_released
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.trial import one_line_about
 from collegium.noise.sums import NoisySum
 from collegium.pate.between_parties import JointVotes
@@ -356,7 +356,7 @@ class PateRun:
         )
         large = self.plan.large_deltas(records.arrangement.counts_in)
         if large:
-            warnings.warn(large, PrivacyWarning, stacklevel=3)
+            warnings.warn(large, PrivacyWarning, stacklevel=frames_to_user())
         check_assignment(recipe.assignment)
         for whose in ("teacher", "student"):
             shares = recipe.class_shares(whose, records.classes)
