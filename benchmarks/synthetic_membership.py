@@ -38,6 +38,7 @@ from benchmarks.synthesis import granted
 from benchmarks.synthetic_data import tables
 from collegium import Budgets, Schema
 from collegium.accounting.neighbours import Neighbours
+from collegium.attacks.marginal_releases import SomeBlank
 from collegium.attacks.marginals import (
     Cliques,
     scores_knowing_others,
@@ -51,7 +52,6 @@ from collegium.synthesis.run import Synthesis
 from collegium.synthesis.settings import SynthesisSettings
 from collegium.synthesis.stages import SCORES
 from collegium.weighted_sums.tables import InMemory
-from collegium.weighted_sums.weighing import Batch
 
 Codes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -90,34 +90,6 @@ CONTROLS = (
     replace(CASES[0], name="control: 32,561 people, ε = 1,000,000", epsilons=(1e6,), with_rows=4),
     replace(CASES[2], name="control: 2,000 people, ε = 1,000,000", epsilons=(1e6,)),
 )
-
-
-class SomeBlank:
-    """A table in memory of which some rows are blank. ``blank`` (n,) may be changed between releases."""
-
-    def __init__(self, table: InMemory, names: Sequence[str]) -> None:
-        self.groups, self.sizes, self.named = table.groups, table.sizes, table.named
-        self.here = table.here
-        self._batches = list(table.batches(names))
-        self.group = np.concatenate([one.group for one in self._batches])
-        self.blank = np.zeros(len(self.group), dtype=bool)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Read all rows, whether blank or not."""
-        parts = [one.arrays for one in self._batches]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
-        """Yield all rows; in blank ones every value is missing."""
-        start = 0
-        for one in self._batches:
-            blank = self.blank[start : start + len(one.group)]
-            start += len(one.group)
-            arrays = {}
-            for name in names:
-                arrays[name] = one.arrays[name].copy()
-                arrays[name][blank] = np.nan if arrays[name].dtype.kind == "f" else -1
-            yield replace(one, arrays=arrays)
 
 
 class Attacked:

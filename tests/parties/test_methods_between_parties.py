@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from collegium import (
-    Collective,
     DPSGDClassifier,
-    IdentityKey,
     Ledger,
-    Party,
     Policy,
     Sampling,
     Schema,
@@ -35,11 +31,12 @@ from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import CollegiumError, InputError, PrivacyWarning
 from collegium.noise.sources import SeededNoise
 from collegium.noise.sums import Integers, Noise
-from collegium.parties.collective import _merged, _written
+from collegium.parties.collective import _written, _written_of, with_everybody
 from collegium.parties.waiting import Patience
 from collegium.synthesis.run import Synthesis
 from collegium.synthesis.settings import SynthesisSettings
 from collegium.weighted_sums.tables import InMemory
+from tests.parties.hospitals import Hospitals
 
 N = 1200
 SCHEMA = Schema(
@@ -68,31 +65,9 @@ def people() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
     return frame, epsilon, place
 
 
-class Company:
-    """Three parties and the folder that they share."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "shared").mkdir()
-        self.keys = [IdentityKey.fresh() for _ in range(3)]
-        self.collective = Collective(
-            [key.member(f"Hospital {name}") for key, name in zip(self.keys, "ABC", strict=True)]
-        )
-
-    def party(self, number: int) -> Party:
-        patience = Patience(poll_s=0.005, give_up_s=20.0)
-        memory = self.folder / f"memory {number}"
-        return Party(self.collective, self.keys[number], self.folder / "shared", memory, patience)
-
-    def each(self, does: Callable[[int], Any]) -> list[Any]:
-        """Let each do its part, in a thread of its own; the first error is raised when all have ended."""
-        with ThreadPoolExecutor(3) as threads:
-            return list(threads.map(does, range(3)))
-
-
 @pytest.fixture
-def company(tmp_path: Path) -> Company:
-    return Company(tmp_path)
+def company(tmp_path: Path) -> Hospitals:
+    return Hospitals(tmp_path)
 
 
 def at(place: np.ndarray, number: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -100,7 +75,7 @@ def at(place: np.ndarray, number: int) -> tuple[pd.DataFrame, np.ndarray]:
     return frame[place == number].reset_index(drop=True), epsilon[place == number]
 
 
-def test_all_get_the_same_answers_and_pay_as_for_one_table(company: Company) -> None:
+def test_all_get_the_same_answers_and_pay_as_for_one_table(company: Hospitals) -> None:
     frame, epsilon, place = people()
 
     def ask(number: int) -> tuple[list[Any], Any]:
@@ -137,7 +112,7 @@ def test_all_get_the_same_answers_and_pay_as_for_one_table(company: Company) -> 
     assert abs(found[0][0][1].value - frame.age.mean()) < 6 * found[0][0][1].standard_error
 
 
-def test_all_fit_the_same_distribution_as_of_one_table(company: Company, tmp_path: Path) -> None:
+def test_all_fit_the_same_distribution_as_of_one_table(company: Hospitals, tmp_path: Path) -> None:
     frame, _, place = people()
 
     def fit(number: int) -> bytes:
@@ -156,7 +131,7 @@ def test_all_fit_the_same_distribution_as_of_one_table(company: Company, tmp_pat
     assert made[made.age >= 80].sick.mean() - made[made.age < 40].sick.mean() > 0.6
 
 
-def test_all_take_the_same_steps(company: Company) -> None:
+def test_all_take_the_same_steps(company: Hospitals) -> None:
     frame, epsilon, place = people()
     X = np.column_stack([frame.age / 50 - 1, frame.sex == "F"]).astype(float)
 
@@ -173,7 +148,7 @@ def test_all_take_the_same_steps(company: Company) -> None:
     assert sum(row.owners for row in models[0].privacy_.groups) == N
 
 
-def test_a_party_charges_its_own_ledger(company: Company, tmp_path: Path) -> None:
+def test_a_party_charges_its_own_ledger(company: Hospitals, tmp_path: Path) -> None:
     frame, _, place = people()
     policy = Policy({"strict": 1.0, "open": 3.0})
     ledgers = []
@@ -215,7 +190,7 @@ OTHER: Mapping[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("other", OTHER)
-def test_another_plan_is_refused_before_anything_is_drawn(company: Company, other: str) -> None:
+def test_another_plan_is_refused_before_anything_is_drawn(company: Hospitals, other: str) -> None:
     _, _, place = people()
     changed, why = OTHER[other]
 
@@ -233,7 +208,7 @@ def test_another_plan_is_refused_before_anything_is_drawn(company: Company, othe
     assert "Hospital B" in said[0] and not list(company.folder.glob("shared/*/*/masked*"))
 
 
-def test_a_release_is_begun_once(company: Company) -> None:
+def test_a_release_is_begun_once(company: Hospitals) -> None:
     _, _, place = people()
 
     def ask(number: int) -> None:
@@ -248,7 +223,7 @@ def test_a_release_is_begun_once(company: Company) -> None:
         ask(1)
 
 
-def test_what_cannot_be_added_up_is_refused(company: Company) -> None:
+def test_what_cannot_be_added_up_is_refused(company: Hospitals) -> None:
     frame, epsilon, place = people()
     rows, granted = at(place, 0)
     its = company.party(0)
@@ -266,7 +241,7 @@ def test_what_cannot_be_added_up_is_refused(company: Company) -> None:
     assert not list((company.folder / "shared").iterdir())
 
 
-def test_a_quantile_is_refused_before_it_is_charged(company: Company) -> None:
+def test_a_quantile_is_refused_before_it_is_charged(company: Hospitals) -> None:
     _, _, place = people()
 
     def ask(number: int) -> None:
@@ -283,9 +258,9 @@ def test_levels_of_one_name_and_two_budgets_stay_apart() -> None:
     mine = Policy({"high": 1.0, "low": 3.0}).assign(["high", "low", "low"])
     theirs = Policy({"high": 2.0, "low": 3.0}).assign(["high", "high", "low"])
     census = [({}, _written(one)) for one in (mine, theirs)]
-    here, written = _merged(mine, census)
-    there, again = _merged(theirs, census)
-    assert written == again
+    here, there = with_everybody(mine, census), with_everybody(theirs, census)
+    assert [*here.groups.values()] == [*there.groups.values()]
+    assert len(_written_of(census)) == len(here.groups)
     assert here.public_sizes() == {"high": 1, "high (ε = 2.0, δ = 1e-05)": 2, "low": 3}
     assert there.public_sizes() == {"high (ε = 1.0, δ = 1e-05)": 1, "high": 2, "low": 3}
     assert here.group_sizes()["low"] == 2 and there.group_sizes()["low"] == 1
@@ -301,14 +276,14 @@ def test_no_group_is_lost_whatever_levels_are_called() -> None:
     ]
     census = [({}, _written(one)) for one in each]
     for mine in each:
-        merged, _ = _merged(mine, census)
+        merged = with_everybody(mine, census)
         assert sum(merged.public_sizes().values()) == 6
         assert sorted(one.epsilon for one in merged.groups.values())[:3] == sorted(
             (1 / 3, 0.3333333, 0.33333333)
         )
 
 
-def test_seeded_shares_of_the_parties_differ(company: Company) -> None:
+def test_seeded_shares_of_the_parties_differ(company: Hospitals) -> None:
     _, _, place = people()
 
     def ask(number: int) -> list[float]:
@@ -330,7 +305,7 @@ def test_seeded_shares_of_the_parties_differ(company: Company) -> None:
     assert np.mean(standard**2) < 1.8
 
 
-def test_seeded_and_private_noise_do_not_mix(company: Company) -> None:
+def test_seeded_and_private_noise_do_not_mix(company: Hospitals) -> None:
     _, _, place = people()
 
     def ask(number: int) -> str:
@@ -345,7 +320,7 @@ def test_seeded_and_private_noise_do_not_mix(company: Company) -> None:
     assert all("noise is private must be the same" in said for said in company.each(ask))
 
 
-def test_who_lacks_a_level_answers_on_a_ledger_too(company: Company, tmp_path: Path) -> None:
+def test_who_lacks_a_level_answers_on_a_ledger_too(company: Hospitals, tmp_path: Path) -> None:
     """The third party's people are all of one level; the ledger of each knows its own."""
     policy = Policy({"high": 1.0, "low": 3.0})
     ledgers = []
@@ -365,7 +340,7 @@ def test_who_lacks_a_level_answers_on_a_ledger_too(company: Company, tmp_path: P
     assert values[0] == values[1] == values[2]
 
 
-def test_a_question_that_was_cut_off_ends_the_session(company: Company) -> None:
+def test_a_question_that_was_cut_off_ends_the_session(company: Hospitals) -> None:
     """It was charged, and others may have its answer: asked again, it would be another sum."""
     _, _, place = people()
 
@@ -388,7 +363,7 @@ def test_a_question_that_was_cut_off_ends_the_session(company: Company) -> None:
         assert "was charged and cut off" in said[1]
 
 
-def test_waiting_for_the_others_numbers_can_be_taken_up(company: Company) -> None:
+def test_waiting_for_the_others_numbers_can_be_taken_up(company: Hospitals) -> None:
     _, _, place = people()
     rows, granted = at(place, 0)
     party = replace(company.party(0), patience=Patience(poll_s=0.005, give_up_s=0.05))
@@ -428,7 +403,7 @@ def test_nobody_moves_a_partys_sums_further_than_they_pay_for() -> None:
     _, _, place = people()
     rows, granted = at(place, 0)
     census = [({}, _written(as_budgets(at(place, one)[1]))) for one in range(3)]
-    budgets, _ = _merged(as_budgets(granted), census)
+    budgets = with_everybody(as_budgets(granted), census)
     assert sum(budgets.public_sizes().values()) == N > len(rows)
     settings = SynthesisSettings(goal="both", noise_seed=1)
     forced: list[Integers] = []

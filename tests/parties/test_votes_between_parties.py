@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,15 +22,12 @@ from collegium import (
     Bagging,
     Budget,
     Budgets,
-    Collective,
     ConfidentGNMax,
     ExponentialMax,
     GNMax,
-    IdentityKey,
     InteractiveGNMax,
     Ledger,
     LNMax,
-    Party,
     PATEClassifier,
     PermuteAndFlip,
     Policy,
@@ -43,7 +39,6 @@ from collegium.errors import InputError, PrivacyWarning
 from collegium.noise.sources import SeededNoise
 from collegium.noise.sums import Integers, Noise
 from collegium.parties.collective import _written, people_by_party, with_everybody
-from collegium.parties.waiting import Patience
 from collegium.pate.between_parties import JointVotes, part_of, shared_plan
 from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import Recipe
@@ -54,10 +49,10 @@ from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Weighting
 from collegium.runs.records import Records
+from tests.parties.hospitals import NAMES, Hospitals
 
 N, N_PUBLIC, K = 1200, 150, 48
 GRANTED = (4.0, 8.0, 12.0)
-NAMES = ["Hospital A", "Hospital B", "Hospital C"]
 pytestmark = pytest.mark.filterwarnings("ignore::collegium.errors.PrivacyWarning")
 
 
@@ -74,24 +69,8 @@ EPSILON = _RNG.choice(GRANTED, N)
 hospital_of = np.where(EPSILON > 8, 2, _RNG.integers(0, 3, N))  # the generous are with one party
 
 
-class Company:
-    """Three parties and the folder that they share."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "shared").mkdir()
-        self.keys = [IdentityKey.fresh() for _ in NAMES]
-        pairs = zip(self.keys, NAMES, strict=True)
-        self.collective = Collective([key.member(name) for key, name in pairs])
-
-    def party(self, number: int) -> Party:
-        patience = Patience(poll_s=0.005, give_up_s=20.0)
-        memory = self.folder / f"memory {number}"
-        return Party(self.collective, self.keys[number], self.folder / "shared", memory, patience)
-
-    def each(self, does: Callable[[int], Any]) -> list[Any]:
-        with ThreadPoolExecutor(3) as threads:
-            return list(threads.map(does, range(3)))
+class Voters(Hospitals):
+    """Three hospitals whose teachers vote together."""
 
     def fit(self, number: int, budgets: Any = None, **given: Any) -> PATEClassifier:
         """Let one party take part; with another table, budgets, or settings of ``fit``."""
@@ -106,11 +85,11 @@ class Company:
 
 
 @pytest.fixture
-def company(tmp_path: Path) -> Company:
-    return Company(tmp_path)
+def company(tmp_path: Path) -> Voters:
+    return Voters(tmp_path)
 
 
-def test_all_get_the_same_answers_and_pay_as_for_one_table(company: Company) -> None:
+def test_all_get_the_same_answers_and_pay_as_for_one_table(company: Voters) -> None:
     models = company.each(company.fit)
     first = models[0]
     for other in models[1:]:
@@ -141,7 +120,7 @@ def test_all_get_the_same_answers_and_pay_as_for_one_table(company: Company) -> 
     assert "3 parties" in str(first.privacy_)
 
 
-def test_the_noisy_counts_are_those_of_all_teachers(company: Company) -> None:
+def test_the_noisy_counts_are_those_of_all_teachers(company: Voters) -> None:
     options = {"aggregator": GNMax(sigma=0.01)}
 
     def fit(number: int) -> tuple[Any, Any]:
@@ -164,7 +143,7 @@ def test_the_noisy_counts_are_those_of_all_teachers(company: Company) -> None:
     assert np.allclose(shown.noise_scales, 0.01 * np.sqrt(1.5))
 
 
-def test_a_check_adds_up_how_far_each_party_agrees(company: Company) -> None:
+def test_a_check_adds_up_how_far_each_party_agrees(company: Voters) -> None:
     mechanism = ConfidentGNMax(threshold=0.7 * K, sigma_threshold=K / 5, sigma=K / 10)
     models = company.each(lambda number: company.fit(number, aggregator=mechanism))
     first = models[0]
@@ -177,7 +156,7 @@ def test_a_check_adds_up_how_far_each_party_agrees(company: Company) -> None:
     assert (first.privacy_.by_group()["spent_share"] <= 1).all()
 
 
-def test_settings_by_rule_follow_from_everybodys_numbers(company: Company) -> None:
+def test_settings_by_rule_follow_from_everybodys_numbers(company: Voters) -> None:
     def fit(number: int) -> PATEClassifier:
         its = hospital_of == number
         model = PATEClassifier(classes=range(10), random_state=0)
@@ -192,7 +171,7 @@ def test_settings_by_rule_follow_from_everybodys_numbers(company: Company) -> No
     assert models[0].score(X[TEST], Y[TEST]) > 0.7  # 10 % by chance
 
 
-def test_a_party_charges_its_own_ledger(company: Company, tmp_path: Path) -> None:
+def test_a_party_charges_its_own_ledger(company: Voters, tmp_path: Path) -> None:
     policy = Policy({"strict": 4.0, "open": 8.0})
     ledgers = [Ledger.create(tmp_path / f"{number}.ledger") for number in range(3)]
 
@@ -211,6 +190,7 @@ def test_a_party_charges_its_own_ledger(company: Company, tmp_path: Path) -> Non
 
 
 OTHER = {
+    "noise is private": {"noise_seed": 5},
     "aggregator": {"aggregator": GNMax(sigma=30)},
     "n_teachers": {"n_teachers": K + 1},
     "public records": {"X_public": X[PUBLIC][::-1]},
@@ -220,7 +200,7 @@ OTHER = {
 
 
 @pytest.mark.parametrize("name", OTHER)
-def test_another_plan_is_refused_before_anything_is_drawn(company: Company, name: str) -> None:
+def test_another_plan_is_refused_before_anything_is_drawn(company: Voters, name: str) -> None:
     def fit(number: int) -> str:
         changed = dict(OTHER[name]) if number == 1 else {}
         seed = changed.pop("random_state", 0)
@@ -263,7 +243,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_voted_on_together_is_refused_at_once(company: Company, case: str) -> None:
+def test_what_cannot_be_voted_on_together_is_refused_at_once(company: Voters, case: str) -> None:
     given, why = REFUSED[case]
     options = {"n_teachers": K, "aggregator": GNMax(sigma=9), "classes": range(10), **given}
     unit = options.pop("unit", "person")
@@ -280,14 +260,14 @@ def test_a_unit_needs_parties() -> None:
         model.fit(X[:N], Y[:N], budgets=8.0, X_public=X[PUBLIC], unit="party")
 
 
-def test_people_of_a_public_level_are_refused(company: Company) -> None:
+def test_people_of_a_public_level_are_refused(company: Voters) -> None:
     policy = Policy({"open": np.inf, "strict": 4.0}, public=["open"])
     granted = policy.assign(np.where(np.arange((hospital_of == 0).sum()) % 2, "open", "strict"))
     with pytest.raises(InputError, match="students would differ"):
         company.fit(0, granted)
 
 
-def test_a_level_too_small_for_a_teacher_is_named(company: Company) -> None:
+def test_a_level_too_small_for_a_teacher_is_named(company: Voters) -> None:
     def fit(number: int) -> str:
         granted = np.full((hospital_of == number).sum(), 8.0)
         granted[: 3 if number == 1 else 0] = 2.0
@@ -562,7 +542,7 @@ def test_a_party_as_the_unit_pays_for_all_that_it_holds() -> None:
     assert run.electorate.weights[0] < run.electorate.weights[1] == run.electorate.weights[2]
 
 
-def test_each_party_may_be_what_is_protected(company: Company) -> None:
+def test_each_party_may_be_what_is_protected(company: Voters) -> None:
     options = {"n_teachers": None, "aggregator": GNMax(answers=20), "unit": "party"}
     granted = [Budget(30.0), Budget(60.0), Budget(60.0)]
     more = {"queries": Queries(max_labels=20)}
@@ -582,7 +562,7 @@ def test_each_party_may_be_what_is_protected(company: Company) -> None:
 
 @pytest.mark.parametrize("case", ["two budgets", "ledger"])
 def test_a_party_grants_one_budget_and_has_no_ledger(
-    company: Company, tmp_path: Path, case: str
+    company: Voters, tmp_path: Path, case: str
 ) -> None:
     options: dict[str, Any] = {"n_teachers": None, "aggregator": GNMax(sigma=2), "unit": "party"}
     if case == "two budgets":
@@ -605,7 +585,7 @@ def test_three_hospitals_are_as_good_as_one_table_and_better_than_each_alone(
     for seed in range(3):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        company = Company(folder)
+        company = Voters(folder)
         models = company.each(lambda number: company.fit(number, aggregator=GNMax(sigma=scale)))  # noqa: B023
         together.append(models[0].score(X[TEST], Y[TEST]))
         common: dict[str, Any] = {"classes": range(10), "queries": Queries(release="histogram")}

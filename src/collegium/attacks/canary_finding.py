@@ -15,8 +15,29 @@ from collegium.accounting.statement import ceil_decimals, floor_decimals
 from collegium.attacks.finding import Finding
 from collegium.attacks.score_bounds import ScoreBounds, bounds_of_scores
 from collegium.budgets import Budget
+from collegium.checks import check_whole
 
 Floats = NDArray[np.float64]
+CANARIES_EACH = 500
+
+
+def number_of_canaries(groups: int, canaries: int | None) -> int:
+    """Check how many there are to be over all groups; default: 500 in each."""
+    total = CANARIES_EACH * groups if canaries is None else canaries
+    check_whole("canaries", total)
+    return total
+
+
+def draw_coins(
+    groups: int, canaries: int, generator: np.random.Generator | None
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Deal canaries to groups in equal parts, and throw a fair coin for each: group, and whether it is in.
+
+    ``generator``: default: from the operating system.
+    """
+    random = np.random.default_rng() if generator is None else generator
+    group = np.repeat(np.arange(groups), canaries // groups)
+    return group, random.integers(0, 2, len(group)) == 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.attacks.canary_finding import CanaryFinding, judge_canaries
+from collegium.attacks.canary_finding import (
+    CanaryFinding,
+    draw_coins,
+    judge_canaries,
+    number_of_canaries,
+)
+from collegium.attacks.noise_capture import Listener
 from collegium.budgets import Budget, Budgets
 from collegium.checks import check_number, check_whole
 from collegium.data.schema import Schema
@@ -30,27 +36,20 @@ from collegium.noise.sums import Integers, Noise, NoisySum
 from collegium.statistics.session import Statistics
 
 Floats = NDArray[np.float64]
-CANARIES_EACH = 500
 _MOST = 10_000  # categories of a column
 
 
-class _Listening:
+class _Listening(Listener):
     """Noise of another source; adds up the noisy sums of all answers."""
 
-    is_private, description = False, "not private: an auditor listens"
-
     def __init__(self, source: NoisySum) -> None:
-        self.source = source
+        super().__init__(source)
         self.heard: Floats | float = 0.0
-
-    @property
-    def excess(self) -> float:
-        return self.source.excess
 
     def noised(
         self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str
     ) -> Integers:
-        noisy = self.source.noised(sensitive_sum, noise, query=query, purpose=purpose)
+        noisy = self._source.noised(sensitive_sum, noise, query=query, purpose=purpose)
         self.heard = self.heard + noisy.ravel().astype(np.float64)
         return noisy
 
@@ -119,13 +118,10 @@ def audit_statistics(
     """
     check_number("confidence", confidence, above=0, below=1)
     check_whole("questions", questions)
-    total = CANARIES_EACH * len(budgets) if canaries is None else canaries
-    check_whole("canaries", total)
-    random = np.random.default_rng() if generator is None else generator
+    total = number_of_canaries(len(budgets), canaries)
     if total > _MOST:
         raise InputError(f"at most {_MOST:,} canaries have columns of their own, got {total:,}")
-    group = np.repeat(np.arange(len(budgets)), total // len(budgets))
-    is_in = random.integers(0, 2, len(group)) == 1
+    group, is_in = draw_coins(len(budgets), total, generator)
     names = [f"canary {number}" for number in range(len(group))]
     others = np.repeat(np.arange(len(budgets)), [people[name] for name in budgets])
     filled = np.full(len(others) + len(group), None, dtype=object)

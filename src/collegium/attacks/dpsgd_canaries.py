@@ -31,9 +31,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.attacks.canary_finding import CanaryFinding, judge_canaries
+from collegium.attacks.canary_finding import (
+    CanaryFinding,
+    draw_coins,
+    judge_canaries,
+    number_of_canaries,
+)
 from collegium.attacks.dpsgd_game import clipped_canary, log_ratio
-from collegium.checks import check_number, check_whole
+from collegium.attacks.noise_capture import Listener
+from collegium.checks import check_number
 from collegium.dpsgd.grid import UNIT
 from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.run import DPSGDRun, Summands
@@ -45,7 +51,6 @@ from collegium.personalisation.dpsgd_plan import reach
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-CANARIES_EACH = 500
 _WIDTH = 2  # coordinates of a canary: a gradient of two classes
 
 
@@ -67,21 +72,20 @@ class _WithCanaries:
         return np.concatenate([real, below.reshape(-1, parameters.shape[1])])
 
 
-class _Listening:
+class _Listening(Listener):
     """Noise of another source; scores canaries by every noisy sum."""
-
-    is_private, description, excess = False, "not private: an auditor listens", 1.0
 
     def __init__(
         self, source: NoisySum, n_features: int, score: Callable[[Floats], Floats]
     ) -> None:
-        self.source, self.n_features, self.score = source, n_features, score
+        super().__init__(source)
+        self.n_features, self.score = n_features, score
         self.scores: Floats | float = 0.0
 
     def noised(
         self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str
     ) -> Integers:
-        noisy = self.source.noised(sensitive_sum, noise, query=query, purpose=purpose)
+        noisy = self._source.noised(sensitive_sum, noise, query=query, purpose=purpose)
         self.scores = self.scores + self.score(noisy[self.n_features :].ravel() * np.float64(UNIT))
         return noisy
 
@@ -125,12 +129,8 @@ def audit_dpsgd(
         raise InputError(
             "canaries are not known to an individual filter: leave dpsgd.individual_filter out"
         )
-    total = CANARIES_EACH * len(plan.groups) if canaries is None else canaries
-    check_whole("canaries", total)
-    each = total // len(plan.groups)
-    random = np.random.default_rng() if generator is None else generator
-    group = np.repeat(np.arange(len(plan.groups)), each)
-    is_in = random.integers(0, 2, len(group)) == 1
+    total = number_of_canaries(len(plan.groups), canaries)
+    group, is_in = draw_coins(len(plan.groups), total, generator)
     gives = np.stack([clipped_canary(run, number) for number in range(len(plan.groups))])[group]
     other = -gives if reach(plan.neighbours) == 2 else 0 * gives
     rates = np.array([one.rate for one in plan.groups.values()])[group]

@@ -58,7 +58,8 @@ class EarOnNoise(Listener):
     """
 
     def __init__(self, source: NoisySum, forced: Sequence[Integers] = ()) -> None:
-        self._source, self._forced = source, list(forced)
+        super().__init__(source)
+        self._forced = list(forced)
         self.draws: list[Draw] = []
         self.charged: Callable[[], Floats] = lambda: np.zeros(0)
 

@@ -19,7 +19,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise
 from collegium.noise.sums import NoisySum
 from collegium.synthesis.run import Synthesis
+from collegium.weighted_sums.tables import Table
 from collegium.weighted_sums.weighing import Batch
 
 Flags = NDArray[np.bool_]
@@ -41,18 +42,31 @@ Floats = NDArray[np.float64]
 RELEASES, ASKED = 16, 128
 
 
-class _SomeBlank:
-    """A table of which some rows are blank: in these every value is missing. **Sensitive.**"""
+class SomeBlank:
+    """A table of which some rows are blank: in these every value is missing. **Sensitive.**
 
-    def __init__(self, table: Any, batches: Sequence[Batch]) -> None:
-        self._table, self._batches = table, batches
-        self.group = np.concatenate([one.group for one in batches])
+    ``names``: of the columns that are read. ``blank`` (n,): may be changed between releases.
+    """
+
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        self.groups, self.sizes, self.here = table.groups, table.sizes, table.here
+        self.named = table.named
+        self._batches = list(table.batches(names))
+        self.group = np.concatenate([one.group for one in self._batches])
         self.blank = np.zeros(len(self.group), dtype=bool)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._table, name)  # all that is public of it
+    @property
+    def has_one_row_each(self) -> bool:
+        """Whether each person has one."""
+        return all(bool((one.rows <= 1).all()) for one in self._batches)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Read all rows, whether blank or not."""
+        parts = [one.arrays for one in self._batches]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """Yield all rows; in blank ones every value is missing."""
         start = 0
         for one in self._batches:
             blank = self.blank[start : start + len(one.group)]
@@ -108,19 +122,15 @@ def audit_marginals(
     check_whole("asked", asked)
     random = np.random.default_rng() if generator is None else generator
     source = SecureNoise() if noise is None else noise
-    batches = list(run.table.batches(run.cells.names))
-    if any((one.rows > 1).any() for one in batches):
+    table = SomeBlank(run.table, run.cells.names)
+    if not table.has_one_row_each:
         raise InputError(
             "the attack on counts knows tables in which each person has one row, and some have more: audit a "
             "study of one row each"
         )
-    table = _SomeBlank(run.table, batches)
-    names = run.cells.names
-    codes = run.cells.codes_of(
-        {name: np.concatenate([one.arrays[name] for one in batches]) for name in names}
-    )
+    codes = run.cells.codes_of(table.arrays())
     run = copy.copy(run)
-    run.table = cast(Any, table)
+    run.table = table
     members = [np.flatnonzero(table.group == number) for number in range(len(table.groups))]
     scores, coins, group = [], [], []
     for number in range(releases):
@@ -156,7 +166,7 @@ def _scores(
     run: Synthesis,
     drawn: Mapping[int, Mapping[str, Any]],
     codes: NDArray[np.int64],
-    table: _SomeBlank,
+    table: SomeBlank,
     asked: NDArray[np.intp],
 ) -> Floats:
     """Logarithms of likelihood ratios of all noisy counts, all others being known."""

@@ -18,7 +18,10 @@ Floats = NDArray[np.float64]
 
 
 class Listener:
-    """What is true of all noise that somebody listens to."""
+    """Noise of another source that somebody listens to."""
+
+    def __init__(self, source: NoisySum) -> None:
+        self._source = source
 
     @property
     def is_private(self) -> bool:
@@ -32,8 +35,8 @@ class Listener:
 
     @property
     def excess(self) -> float:
-        """1: nothing is added to the noise."""
-        return 1.0
+        """As the source has it."""
+        return self._source.excess
 
 
 class ListeningNoise(Listener):
@@ -55,7 +58,7 @@ class ListeningNoise(Listener):
     """
 
     def __init__(self, source: NoisySum) -> None:
-        self._source = source
+        super().__init__(source)
         self._checks: dict[int, float] = {}
         self._answers: dict[int, Floats] = {}
 

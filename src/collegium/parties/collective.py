@@ -27,6 +27,7 @@ from collegium.parties.waiting import Patience, Steps, Waiting, still_waiting
 from collegium.toml_files import read_toml, toml_text
 
 _KNOWN = {"drop_outs", "colluders", "party"}
+_ADDRESS = re.compile(" at 0x[0-9a-f]+")  # in this process, of an object that a plan names
 
 Census = Sequence[tuple[Mapping[str, str], Any]]
 """What each party has told: its plan, and for each of its groups ε, δ and how many people."""
@@ -85,6 +86,10 @@ class Collective:
             drop_outs=quorum.drop_outs,
             colluders=quorum.colluders,
         )
+
+    def number_of(self, key: IdentityKey) -> int:
+        """Find the place of a key's owner, from 1; InputError if it is not listed."""
+        return self.agreement(b"").number_of(key)
 
     def toml(self) -> str:
         """Write it as a file that all parties keep."""
@@ -184,14 +189,13 @@ class Party:
     def __post_init__(self) -> None:
         check_is("collective", self.collective, Collective, "Collective.read(path) reads one")
         check_is("key", self.key, IdentityKey, "IdentityKey.read(path) reads one")
-        self.collective.agreement(b"").number_of(self.key)
+        self.collective.number_of(self.key)
         FolderMailbox(Path(self.folder))
 
     @property
     def name(self) -> str:
         """As the others know it."""
-        number = self.collective.agreement(b"").number_of(self.key)
-        return self.collective.members[number - 1].name
+        return self.collective.members[self.collective.number_of(self.key) - 1].name
 
     def release(self, name: str, *, goes_on: bool = False) -> PartyRelease:
         """Begin a release, once, or go on waiting for the others' numbers.
@@ -249,18 +253,19 @@ class PartyRelease:
 
         Raises InputError if another party plans something else.
         """
-        if source is not None:
-            plan = {**plan, "noise is private": source.is_private}
-        census = self.census(budgets, plan)
-        merged, _ = _merged(budgets, census)
+        census = self.census(budgets, plan, source)
         self.noise = self.sum_with(census, source)
-        return merged
+        return with_everybody(budgets, census)
 
-    def census(self, budgets: Budgets, plan: Mapping[str, object]) -> Census:
+    def census(
+        self, budgets: Budgets, plan: Mapping[str, object], source: LocalSum | None = None
+    ) -> Census:
         """Tell the others how many people granted what, once, and wait for theirs: see :meth:`everybody`."""
         agreement = self.party.collective.agreement(f"census of {self.name}".encode())
         post = Post(agreement, self.party.key, self._mailbox, self._memory)
-        said = {key: str(value) for key, value in plan.items()}
+        if source is not None:
+            plan = {**plan, "noise is private": source.is_private}
+        said = {key: _ADDRESS.sub("", str(value)) for key, value in plan.items()}
         return self.party.patience.drive(_take_census(post, said, _written(budgets)))
 
     def sum_with(
@@ -268,7 +273,7 @@ class PartyRelease:
     ) -> PartySum:
         """Make the sum of all whose numbers these are. ``attempts``: as for :class:`PartySum`."""
         if isinstance(source, SeededNoise):
-            source = source.of_party(self.party.collective.agreement(b"").number_of(self.party.key))
+            source = source.of_party(self.party.collective.number_of(self.party.key))
         said = {"release": self.name, "plan": dict(census[0][0]), "people": _written_of(census)}
         return PartySum(
             self.party.collective.agreement(encoded(said)),
@@ -283,11 +288,6 @@ class PartyRelease:
     def arranged(self, arrangement: Arrangement) -> Arrangement:
         """Say that records lie with several parties."""
         return self.party.collective.arranged(arrangement)
-
-
-def with_everybody(budgets: Budgets, census: Census) -> Budgets:
-    """Add the groups of all parties to these budgets: see :meth:`PartyRelease.everybody`."""
-    return _merged(budgets, census)[0]
 
 
 def people_by_party(merged: Budgets, census: Census) -> dict[str, tuple[int, ...]]:
@@ -378,8 +378,11 @@ def _written_of(census: Census) -> list[list[str]]:
     return [[repr(key[0]), repr(key[1]), key[2], str(people[key])] for key in sorted(people)]
 
 
-def _merged(budgets: Budgets, census: Census) -> tuple[Budgets, list[list[str]]]:
-    """Put the groups of all parties together: those of one name and budget are one."""
+def with_everybody(budgets: Budgets, census: Census) -> Budgets:
+    """Add the groups of all parties to these budgets: those of one name and budget are one.
+
+    See :meth:`PartyRelease.everybody`.
+    """
     people = _people_of(census)
     mine = {(one.epsilon, one.delta, name): name for name, one in budgets.groups.items()}
     taken = set(mine.values())
@@ -405,4 +408,4 @@ def _merged(budgets: Budgets, census: Census) -> tuple[Budgets, list[list[str]]]
             {names[key]: count for key, count in people.items()},
         )
     made.named, made.public_levels, made.kept = budgets.named, budgets.public_levels, budgets.kept
-    return made, _written_of(census)
+    return made

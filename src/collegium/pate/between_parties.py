@@ -18,7 +18,6 @@ is as above: a cohort is the parties with one budget.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -159,8 +158,7 @@ def together(
         "people are named": records.budgets.named,
     }
     release = party.release(name)
-    said = {key: re.sub(" at 0x[0-9a-f]+", "", str(value)) for key, value in plan.items()}
-    census = release.census(records.budgets, said)
+    census = release.census(records.budgets, plan, noise_from(recipe.noise_seed))
     arrangement = release.arranged(records.arrangement)
     budgets = with_everybody(records.budgets, census)
     return replace(records, budgets=budgets, arrangement=arrangement), release, census

@@ -120,7 +120,7 @@ class Others(Alone):
             IdentityKey.read(key),
             shared,
         )
-        self._number = self.collective.agreement(b"").number_of(self._key)
+        self._number = self.collective.number_of(self._key)
         agreed = hashlib.sha256(self.collective.toml().encode()).hexdigest()
         self.fingerprints = {"parties": f"{agreed} {self._number}"}
         self._name, self._census = config.study.name, _kept_in(begun_in)
