@@ -579,19 +579,29 @@ def test_a_party_grants_one_budget_and_has_no_ledger(
 def test_three_hospitals_are_as_good_as_one_table_and_better_than_each_alone(
     tmp_path: Path,
 ) -> None:
-    """Over three seeds, beside one table with as much noise: means within three standard errors."""
+    """Over three seeds, of noise too, beside one table with as much noise: within three standard errors.
+
+    24 such pairs had means of .499 and .498, with standard deviations of .036 and .053; in each of eight
+    groups of three the means were within one standard error.
+    """
     together, pooled, alone = [], [], []
     scale = 0.2 * K
     for seed in range(3):
         folder = tmp_path / str(seed)
         folder.mkdir()
         company = Voters(folder)
-        models = company.each(lambda number: company.fit(number, aggregator=GNMax(sigma=scale)))  # noqa: B023
+        ours: dict[str, Any] = {"aggregator": GNMax(sigma=scale), "noise_seed": seed}
+        models = company.each(lambda number: company.fit(number, **ours))  # noqa: B023
         together.append(models[0].score(X[TEST], Y[TEST]))
         common: dict[str, Any] = {"classes": range(10), "queries": Queries(release="histogram")}
         same = GNMax(sigma=scale * np.sqrt(1.5))
         one = PATEClassifier(
-            GaussianNB(), n_teachers=K, aggregator=same, random_state=seed, **common
+            GaussianNB(),
+            n_teachers=K,
+            aggregator=same,
+            random_state=seed,
+            noise_seed=1000 + seed,
+            **common,
         )
         most = models[0].n_queries_
         one.queries = replace(common["queries"], max_queries=most)
@@ -603,6 +613,7 @@ def test_three_hospitals_are_as_good_as_one_table_and_better_than_each_alone(
             n_teachers=K // 3,
             aggregator=GNMax(sigma=scale),
             random_state=seed,
+            noise_seed=2000 + seed,
             **common,
         )
         lonely.fit(X[:N][its], Y[:N][its], budgets=EPSILON[its], X_public=X[PUBLIC])
