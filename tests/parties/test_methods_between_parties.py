@@ -36,7 +36,7 @@ from collegium.parties.waiting import Patience
 from collegium.synthesis.run import Synthesis
 from collegium.synthesis.settings import SynthesisSettings
 from collegium.weighted_sums.tables import InMemory
-from tests.parties.hospitals import Hospitals
+from tests.parties.parties_in_threads import Hospitals
 
 N = 1200
 SCHEMA = Schema(

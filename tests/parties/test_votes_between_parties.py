@@ -49,7 +49,7 @@ from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Weighting
 from collegium.runs.records import Records
-from tests.parties.hospitals import NAMES, Hospitals
+from tests.parties.parties_in_threads import NAMES, Hospitals
 
 N, N_PUBLIC, K = 1200, 150, 48
 GRANTED = (4.0, 8.0, 12.0)
