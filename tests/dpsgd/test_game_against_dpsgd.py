@@ -2,8 +2,10 @@
 
 The attacker knows everything but whether one owner's record is there, sees every noisy step, and has made the
 record so that its clipped gradient is always as long as its bound, in a direction of its own. An event is
-learnt on half of the runs and judged on the other. Noise is the operating system's; lower bounds hold with
-probability 1 - 1e-6, so that a sound mechanism fails about once in a million runs of this test.
+learnt on half of the runs and judged on the other. Noise is the operating system's. Lower bounds hold with
+probability 1 - 1e-6, so that a sound mechanism fails at most once in a million runs of this test. That an
+attacker finds more than 0.8 μ is 6 standard deviations from failing (ε = 1: lower bounds of 0.89 ± 0.014 μ
+in 100 repetitions of the test; ε = 4: 0.959 ± 0.006 μ), and that half of the noise is noticed more than 50.
 """
 
 import numpy as np
@@ -20,7 +22,7 @@ from collegium.dpsgd.settings import DPSGDSettings
 from collegium.mechanisms import SecureNoise
 from collegium.runs.records import Records
 
-RUNS, STEPS, DELTA = 20_000, 3, 1e-2
+RUNS, STEPS, DELTA = 100_000, 3, 1e-2
 GROUPS = {"strict": Budget(1.0, DELTA), "generous": Budget(4.0, DELTA)}
 pytestmark = pytest.mark.filterwarnings("ignore:group .* was declared", "ignore:δ is large")
 
@@ -69,7 +71,7 @@ def test_an_attacker_finds_less_than_was_charged_and_more_than_nothing(group):
     claim = run.plan.epsilon()[group]
     assert lower_epsilon <= claim <= GROUPS[group].epsilon
     mu = gdp_mu(GROUPS[group].epsilon, DELTA)
-    assert 0.7 * mu < lower_mu <= mu
+    assert 0.8 * mu < lower_mu <= mu
 
 
 def test_the_game_notices_half_of_the_noise():
