@@ -116,8 +116,8 @@ def test_a_sampled_sum_is_that_of_who_takes_part_and_the_same_for_who_asks_again
     assert (sums.clipped_sum(PARAMETERS, Sample.fresh()) != expected).any()
     taken = sum(sample.takes_part(terms.rates[b.groups], b.name).sum() for b in blocks)
     rates = np.concatenate([terms.rates[block.groups] for block in blocks])
-    # Beyond 5 standard deviations: once in 1.7 million.
-    assert abs(taken - rates.sum()) < 5 * np.sqrt((rates * (1 - rates)).sum())
+    # Beyond 6 standard deviations: once in 500 million.
+    assert abs(taken - rates.sum()) < 6 * np.sqrt((rates * (1 - rates)).sum())
 
 
 def test_the_key_of_a_sample_is_not_shown():

