@@ -383,7 +383,7 @@ def test_06_groups_keep_their_own_budget_even_if_the_weights_fit_badly(house, ru
 
 @each_aggregator
 def test_07_noise_is_fresh_in_every_run_and_for_every_query(house, play, aggregator):
-    """Of 40 checks two have the same noise on the grid of 2⁻²⁰ once in 50,000 runs; two pairs, once in 10⁹."""
+    """Of 40 checks two have the same noise on the grid of 2⁻²⁰ once in 50,000 runs; two pairs: 10⁻⁹."""
     aggregator = house.aggregator(aggregator, K)
     votes = house.predictions(20, K, agreement=1.0)
     values = []
