@@ -276,7 +276,7 @@ def test_the_audits_table_and_json_show_it():
         ),
         (
             lambda: judge_membership(np.array([np.nan]), np.ones(1, bool), {"a": 1.0}),
-            "1 scores are NaN",
+            "scores must be finite, got 1 NaN",
         ),
         (
             lambda: judge_membership(np.zeros(2), np.eye(2)[0], {"a": 1.0}, confidence=1),

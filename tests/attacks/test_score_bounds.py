@@ -199,8 +199,17 @@ def test_scores_without_noise_are_seen_as_such():
     assert math.isinf(found.fitted_mu) and found.guessed_mu > 1.8 and found.rates_mu > 4
 
 
-@pytest.mark.parametrize("wrong", [np.ones(9), np.append(np.ones(20), np.nan), np.ones((5, 5))])
-def test_bad_scores_are_one_clear_line(wrong):
-    with pytest.raises(InputError, match="insert more canaries") as error:
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.ones(9), "insert more canaries"),
+        (np.ones((5, 5)), "insert more canaries"),
+        (np.append(np.ones(20), np.nan), "must be finite, got 1 NaN and 0 infinite of 21"),
+        (np.append(np.ones(20), -np.inf), "must be finite, got 0 NaN and 1 infinite of 21"),
+        (["high"] * 20, "must be numbers"),
+    ],
+)
+def test_bad_scores_are_one_clear_line(wrong, message):
+    with pytest.raises(InputError, match=message) as error:
         bounds_of_scores(np.arange(20.0), wrong, DELTA)
     assert "\n" not in str(error.value)

@@ -151,6 +151,16 @@ def test_a_model_that_knows_a_class_by_heart_has_a_finite_signal():
         ),
         (lambda: scores_by_shadows(np.zeros(3), np.zeros((20, 2)), np.ones((20, 2))), "shape"),
         (lambda: scores_by_shadows(np.full(1, np.nan), np.zeros((20, 1)), np.ones((20, 1))), "NaN"),
+        (
+            lambda: scores_by_shadows(np.zeros(1), np.full((20, 1), np.inf), np.ones((20, 1))),
+            "what is seen of the shadow runs must be finite, got 0 NaN and 20 infinite of 20",
+        ),
+        (
+            lambda: infer_membership(
+                lambda is_in, run: np.full(6, -math.inf), {"a": 1.0}, ["a"] * 6
+            ),
+            "what is seen of run 0 must be finite, got 0 NaN and 6 infinite",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line(wrong, message):

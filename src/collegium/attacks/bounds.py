@@ -27,12 +27,13 @@ from collegium.errors import InputError
 Floats = NDArray[np.float64]
 
 
-def binomial_bounds(successes: ArrayLike, trials: int, error: float) -> tuple[Floats, Floats]:
+def binomial_bounds(successes: ArrayLike, trials: float, error: float) -> tuple[Floats, Floats]:
     """Bound a probability from below and from above, each failing with probability ``error`` at most.
 
     Clopper & Pearson's exact limits [1]_.
 
-    ``trials``: number of trials, at least 1.
+    ``trials``: number of trials, at least 1; a fraction where trials that depend on one another count as
+        fewer.
     ``error``: error probability of each of the two limits, in (0, 1).
 
     Examples

@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import digamma, gammaln, logsumexp, polygamma
 
+from collegium.attacks.finite import finite_numbers
 from collegium.checks import check_choice
 from collegium.errors import InputError
 
@@ -96,7 +97,8 @@ def scores_by_shadows(
     Raises
     ------
     InputError
-        If shapes differ, a value is NaN, or somebody is in (or out of) fewer than two shadow runs.
+        If shapes differ, a value is NaN or infinite, or somebody is in (or out of) fewer than two shadow
+        runs.
 
     Examples
     --------
@@ -107,7 +109,8 @@ def scores_by_shadows(
     >>> bool(((scores > 0) == is_in[0]).mean() > 0.9)
     True
     """
-    attacked, shadows = (np.asarray(one, dtype=np.float64) for one in (attacked, shadows))
+    attacked = finite_numbers("what is seen of the attacked run", attacked)
+    shadows = finite_numbers("what is seen of the shadow runs", shadows)
     is_in = np.asarray(is_in, dtype=bool)
     check_choice("kind", kind, KINDS)
     if shadows.shape != is_in.shape or shadows.shape[1:] != attacked.shape:
@@ -115,8 +118,6 @@ def scores_by_shadows(
             f"shadow runs of shape {shadows.shape} need who was in of the same shape and one value of the "
             f"attacked run for each person, got {is_in.shape} and {attacked.shape}"
         )
-    if np.isnan(attacked).any() or np.isnan(shadows).any():
-        raise InputError("what is seen of a run is NaN for some people: give a number for each")
     sides = _Side.of(shadows, is_in), _Side.of(shadows, ~is_in)
     fewest = int(min(side.number.min() for side in sides))
     if fewest < 2:

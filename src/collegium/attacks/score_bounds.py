@@ -44,6 +44,7 @@ from collegium.attacks.bounds import (
     mu_from_rates,
     one_run_epsilon,
 )
+from collegium.attacks.finite import finite_numbers
 from collegium.attacks.one_run_gdp import one_run_mu
 from collegium.checks import check_number
 from collegium.errors import InputError
@@ -108,7 +109,7 @@ def bounds_of_scores(
     Raises
     ------
     InputError
-        If there are fewer than 10 scores on a side, or one is NaN.
+        If there are fewer than 10 scores on a side, or one is NaN or infinite.
 
     Examples
     --------
@@ -193,10 +194,10 @@ def _bounds_of_rates(
 
 
 def _checked(scores: Floats) -> Floats:
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or len(values) < _FEWEST or np.isnan(values).any():
+    values = finite_numbers("scores of canaries", scores)
+    if values.ndim != 1 or len(values) < _FEWEST:
         raise InputError(
             f"scores of canaries must be at least {_FEWEST} numbers on each side, got "
-            f"{values.size:,} with {int(np.isnan(values).sum()):,} NaN: insert more canaries"
+            f"{values.size:,}: insert more canaries"
         )
     return values

@@ -23,7 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.attacks.conjugate import KINDS, scores_by_shadows
+from collegium.attacks.finite import finite_numbers
 from collegium.attacks.membership import MembershipFinding, judge_membership
+from collegium.attacks.people import right_guesses
 from collegium.budgets import Budget
 from collegium.checks import check_choice, check_whole
 from collegium.errors import InputError
@@ -67,9 +69,15 @@ class ShadowAttack:
         confidence: float = 0.95,
     ) -> tuple[MembershipFinding, ...]:
         """Hold what each group's people lost against what the account charged; as ``judge_membership``."""
-        names = None if groups is None else list(groups) * len(self.seen)
-        scores = self.scores(kind)
-        return judge_membership(scores.ravel(), self.is_in.ravel(), mus, names, budgets, confidence)
+        return judge_membership(
+            self.scores(kind),
+            self.is_in,
+            mus,
+            groups,
+            budgets,
+            confidence,
+            right=right_guesses(self.seen, self.is_in),
+        )
 
 
 def run_shadows(
@@ -102,7 +110,7 @@ def run_shadows(
     Raises
     ------
     InputError
-        If there are too few runs, or a release gives not one number for each person.
+        If there are too few runs, or a release gives not one finite number for each person.
     """
     check_whole("runs", runs)
     check_whole("n_people", n_people)
@@ -111,7 +119,7 @@ def run_shadows(
     is_in = np.random.default_rng([seed, 11]).random((runs, n_people)) < 0.5
     seen = np.empty((runs, n_people))
     for run, coins in enumerate(is_in):
-        values = np.asarray(release(coins.copy(), run), dtype=np.float64)
+        values = finite_numbers(f"what is seen of run {run}", release(coins.copy(), run))
         if values.shape != (n_people,):
             raise InputError(
                 f"a release must be seen as one number for each of {n_people:,} people, got an array of "
@@ -155,14 +163,15 @@ def infer_membership(
     seed : int, default=0
         Of the coins.
     confidence : float, default=0.95
-        Of all lower bounds of one group, were scores independent: those of one run share its noise, and each
-        run serves as a shadow of the others.
+        Of all lower bounds of one group. That of the worst person is exact; those of averages take runs for
+        independent, though each serves as a shadow of the others.
 
     Returns
     -------
     tuple of MembershipFinding
         For each group: true positives at 0.1 %, 1 % and 10 % false ones, the area under the curve, each with
-        an interval and beside what the account allows.
+        an interval and beside what the account allows; all of these on average over its people. And of the
+        most exposed person, by guesses in all runs but the first 16, each made by the runs before it.
 
     Raises
     ------

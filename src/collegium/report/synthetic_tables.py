@@ -140,8 +140,8 @@ def membership_table(membership: Mapping[str, Sequence[MembershipFinding]]) -> T
     return Table(
         columns,
         rows,
-        "Of those who took part, how many are found while so many of the others are accused, with 95 % "
-        "intervals, and what the account allows the best test there is. People asked about: at least "
+        "Of those who took part, how many are found on average while so many of the others are accused, with "
+        "95 % intervals, and what the account allows the best test there is. People asked about: at least "
         f"{count(least[0])} in and {count(least[1])} out in each row. {_DASH}: too few of them.",
         "Membership inference",
     )
