@@ -140,6 +140,9 @@ def test_numbers_out_of_all_proportion_are_refused_and_not_counted_up_to(content
         lambda said: said["factors"][0].__setitem__("columns", [0, 10**9]),
         lambda said: said["factors"][0]["theta"].__setitem__(0, float("nan")),
         lambda said: said.__setitem__("rows_per_owner", 10**30),
+        lambda said: said.__setitem__("hidden", 10**30),
+        lambda said: said.__setitem__("hidden", -1),
+        lambda said: said.__setitem__("hidden", True),
     ):
         said = json.loads(content)
         change(said)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,8 @@ class TableModel:
     ``factors``, ``thetas``: log-potentials by columns; p ∝ exp of their sum.
     ``marginals``: what was measured, in coarse cells. ``rules``: what holds for every row.
     ``n_rows``: of the private table, as far as it is public.
+    ``hidden``: cells of a column behind all others, that no row shows; 0: there is none. Its number is that
+    of the last column, plus one.
     """
 
     cells: Cells
@@ -43,12 +45,20 @@ class TableModel:
     marginals: tuple[Marginal, ...]
     rules: tuple[Rule, ...] = ()
     n_rows: int = 0
-    about: Mapping[str, Any] = field(default_factory=dict)
+    hidden: int = 0
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Coarse cells of each column."""
-        return tuple(one.size for one in self.coarse)
+        """Coarse cells of each column, and of the hidden one."""
+        return (*(one.size for one in self.coarse), *([self.hidden] if self.hidden else []))
+
+    @property
+    def followed(self) -> tuple[Marginal, ...]:
+        """Which of the measured marginals it was fitted to: those that its tree has room for."""
+        if self.hidden:
+            return self.marginals
+        wholes = [set(factor) for factor in self.factors]
+        return tuple(one for one in self.marginals if any(set(one.columns) <= w for w in wholes))
 
     @cached_property
     def _fitted(self) -> tuple[Beliefs, list[Floats]]:
@@ -56,7 +66,7 @@ class TableModel:
         return beliefs, beliefs.tables(self.thetas)[0]
 
     def shares(self, columns: Clique) -> Floats:
-        """Shares of coarse cells of columns that were measured together, or of one."""
+        """Shares of coarse cells of columns that go into the fit together, or of one."""
         beliefs, tables = self._fitted
         return beliefs.marginal(tables, columns)
 
@@ -111,7 +121,7 @@ class TableModel:
         self, coarse: NDArray[np.int64], rules: Sequence[Rule], rng: np.random.Generator
     ) -> dict[str, NDArray[Any]]:
         """Draw a cell, and a value in it, for each coarse cell: again where a rule does not hold."""
-        drawn = self._values(coarse, range(coarse.shape[1]), rng)
+        drawn = self._values(coarse, range(len(self.coarse)), rng)
         for _ in range(_TRIES if rules else 0):
             wrong = {rule: np.flatnonzero(~rule.holds(drawn)) for rule in rules}
             if not any(len(rows) for rows in wrong.values()):

@@ -73,6 +73,7 @@ def model_bytes(model: TableModel, target: str | None) -> bytes:
             for one in model.marginals
         ],
         "constraints": [str(rule) for rule in model.rules],
+        **({"hidden": model.hidden} if model.hidden else {}),
     }
     return json.dumps(content, ensure_ascii=False, default=_plain).encode()
 
@@ -116,7 +117,11 @@ def _model_of(content: dict[str, Any]) -> TableModel:
             raise ValueError("coarse")
         if not (np.isfinite(parts) & (parts >= 0)).all():
             raise ValueError("coarse")
-    sizes = [one.size for one in coarse]
+    n_columns = len(coarse)
+    hidden = content.get("hidden", 0)
+    if type(hidden) is not int or hidden < 0:
+        raise ValueError("hidden")
+    sizes = [*(one.size for one in coarse), *([hidden] if hidden else [])]
     factors, thetas = [], []
     for one in content["factors"]:
         clique = _clique(one["columns"], len(sizes))
@@ -127,7 +132,7 @@ def _model_of(content: dict[str, Any]) -> TableModel:
     marginals = tuple(
         Marginal(clique, _array(one["shares"], clique, sizes), _array(one["sd"], clique, sizes))
         for one in content["marginals"]
-        for clique in [_clique(one["columns"], len(sizes))]
+        for clique in [_clique(one["columns"], n_columns)]
     )
     if any(np.isnan(one).any() or (one == np.inf).any() for one in thetas):
         raise ValueError("theta")
@@ -139,6 +144,7 @@ def _model_of(content: dict[str, Any]) -> TableModel:
         marginals,
         rules_of(content["constraints"], cells),
         content["rows"],
+        hidden,
     )
 
 

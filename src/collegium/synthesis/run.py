@@ -34,7 +34,7 @@ from collegium.synthesis.max_entropy import Marginal, fit
 from collegium.synthesis.measurements import coarse_marginal, joined, public_marginal
 from collegium.synthesis.model import TableModel
 from collegium.synthesis.rules import Rule, names_of, rules_of
-from collegium.synthesis.selection import chosen_pairs
+from collegium.synthesis.selection import MOST_GIVEN_CELLS, chosen_pairs, without_room
 from collegium.synthesis.settings import SynthesisSettings
 from collegium.synthesis.stages import FIRST, PAIRS, SCORES, WEAK, Stage, Stages
 from collegium.weighted_sums.tables import Table
@@ -222,11 +222,13 @@ class Synthesis:
         if found is not None:
             marginals += self._marginals(found, sizes)
         marginals = self._with_public(marginals, known.coarse)
-        alone = {one for marginal in marginals for one in marginal.columns}
-        factors = [one.columns for one in marginals] + list(zeros)
+        left = self._without_room(drawn)
+        fitted = [one for one in marginals if one.columns not in left]
+        alone = {one for marginal in fitted for one in marginal.columns}
+        factors = [one.columns for one in fitted] + list(zeros)
         factors += [(one,) for one in range(len(sizes)) if one not in alone]
         tree = JunctionTree.of(sizes, factors)
-        beliefs, thetas = fit(tree, marginals, zeros)
+        beliefs, thetas = fit(tree, fitted, zeros)
         return TableModel(
             self.cells,
             known.coarse,
@@ -308,6 +310,14 @@ class Synthesis:
             pairs = {tuple(names.index(one) for one in columns) for columns in found["columns"]}
             if pairs <= set(self.first):
                 told.append(f"No other pair was worth its noise: {follows}.")
+        left = self._without_room(drawn)
+        if left:
+            names = list(self.cells.names)
+            sets = "; ".join(", ".join(names[one] for one in clique) for clique in left)
+            told.append(
+                f"Measured, and not fitted: {sets}. With it, the fit would need more than "
+                f"{MOST_GIVEN_CELLS:,} cells (collegium.synthesis.pgm fits it otherwise)."
+            )
         return tuple(told)
 
     # ------------------------------------------------------------------- what draws tell
@@ -438,6 +448,14 @@ class Synthesis:
             values, float(scores["sd"]), self.candidates, expected, stage.sd, sizes, fixed
         )
         return chosen or self.first
+
+    def _without_room(self, drawn: Drawn) -> list[Clique]:
+        """Columns of the given structure that are measured together, and not fitted."""
+        if not self.structure or self._of_stage(PAIRS, drawn) is None:
+            return []
+        sizes = [one.size for one in self._known(drawn).coarse]
+        fixed = [*self.first, *(rule.columns for rule in self.rules)]
+        return without_room(sizes, fixed, self.structure, MOST_GIVEN_CELLS)
 
     def _expected(self, known: _Known, pairs: Sequence[Clique]) -> list[Floats]:
         """Shares of each pair's cells as the first draw lets expect them: independent, given the target."""

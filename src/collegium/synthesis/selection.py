@@ -19,6 +19,8 @@ from collegium.synthesis.junction_tree import Clique, cells_needed
 Floats = NDArray[np.float64]
 MOST_CELLS = 1 << 16
 """Cells of a junction tree, all cliques together: half a megabyte. Six times as many fit Adult no better."""
+MOST_GIVEN_CELLS = 10_000_000
+"""The same where a user says what is measured together: 80 MB, as for AIM, and half a minute of a core."""
 _MOVED = math.sqrt(2 / math.pi)
 _REFUSED_IN_A_ROW = 60
 
@@ -88,3 +90,19 @@ def _within(
         else:
             at, refused = at + 1, refused + 1
     return [candidates[one] for one in taken], float(gains[taken].sum())
+
+
+def without_room(
+    sizes: Sequence[int],
+    fixed: Sequence[Clique],
+    given: Sequence[Clique],
+    most_cells: int,
+) -> list[Clique]:
+    """Tell which of these, taken in their order, no tree of so many cells has room for."""
+    held, left = list(fixed), []
+    for clique in given:
+        if cells_needed(sizes, [*held, clique]) <= most_cells:
+            held.append(clique)
+        else:
+            left.append(clique)
+    return left

@@ -302,9 +302,18 @@ class Synthesizer:
                 drawn[number] = run.draw(number, drawn, noise)
             if entry is not None:
                 entry.settle(account, charged)
-        self._fitted = run.model(drawn)
+        self._take(run.model(drawn))
         self._describe(run, drawn, account, arrangement, noise.is_private)
         return self
+
+    def _take(self, model: TableModel) -> None:
+        """Draw rows from this one, from now on."""
+        self._fitted = model
+        self.measured_ = [
+            tuple(model.cells.names[one] for one in m.columns) for m in model.marginals
+        ]
+        self.n_rows_ = model.n_rows
+        self.marginals_ = marginals_table(model)
 
     def _describe(
         self,
@@ -324,11 +333,6 @@ class Synthesizer:
             f"{len(model.marginals):,} noisy marginals, and rows drawn from a distribution that fits them",
         )
         self.goal_ = run.stages.goal
-        self.measured_ = [
-            tuple(model.cells.names[one] for one in m.columns) for m in model.marginals
-        ]
-        self.n_rows_ = model.n_rows
-        self.marginals_ = marginals_table(model)
         self.heard_ = run.heard()
         self.bias_ = run.bias(drawn)
         self.notes_ = run.notes(drawn)
@@ -409,12 +413,7 @@ class Synthesizer:
 
         model, target = read_model(path)
         made = cls(model.cells.schema, target)
-        made._fitted = model
-        made.measured_ = [
-            tuple(model.cells.names[one] for one in m.columns) for m in model.marginals
-        ]
-        made.n_rows_ = model.n_rows
-        made.marginals_ = marginals_table(model)
+        made._take(model)
         return made
 
     def __repr__(self) -> str:

@@ -42,9 +42,9 @@ def marginals_table(model: TableModel) -> pd.DataFrame:
 
 
 def _error(model: TableModel, column: int) -> NDArray[np.float64]:
-    """Standard error of each coarse cell of a column, of all marginals that have it; NaN where none has."""
+    """Standard error of each coarse cell of a column, of all marginals that were fitted; NaN without one."""
     precision = np.zeros(model.sizes[column])
-    for one in model.marginals:
+    for one in model.followed:
         if column in one.columns:
             others = tuple(a for a, c in enumerate(one.columns) if c != column)
             variance = np.broadcast_to(one.sd, one.shares.shape) ** 2
