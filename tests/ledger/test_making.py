@@ -25,6 +25,14 @@ STEPS = {
 }
 
 
+def test_ledgers_are_made_in_several_threads(tmp_path):
+    with ThreadPoolExecutor(4) as threads:
+        made = list(
+            threads.map(lambda n: Ledger.create(tmp_path / f"{n}" / "people.ledger"), range(8))
+        )
+    assert all(ledger.verify() == 1 for ledger in made)
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_who_is_cut_off_when_making_a_ledger_stands_in_nobodys_way(tmp_path, monkeypatch, step):
     def cut_off(*_):

@@ -35,6 +35,9 @@ class View:
     def names(self, folder):
         return [name for name in self.shared.names(folder) if name in self.seen]
 
+    def folders(self):
+        return {name.partition("/")[0] for name in self.seen}
+
     def missing(self):
         return [name for name in self.shared.files if name not in self.seen]
 

@@ -18,7 +18,7 @@ from collegium.parties.party_sum import PartySum
 from collegium.parties.quorum import Quorum
 from collegium.parties.secure_sum import secure_sum
 from collegium.parties.summing import Opened
-from collegium.parties.waiting import Patience, StillWaitingError
+from collegium.parties.waiting import Patience, StillWaitingError, WaitingWarning
 from tests.parties.company import NOISE, PURPOSE, Company, run
 
 MASKED = "000000-count-6c35493a-1/masked-p03.json"
@@ -431,6 +431,58 @@ def test_who_is_missing_is_told_and_waiting_ends_by_a_monotonic_clock(company, m
         party.noised(company.vectors[1], NOISE, query=0, purpose=PURPOSE)
     assert now[0] == 100.0
     assert [one.parties for one in told] == [("Hospital 2", "Hospital 3")]
+
+
+def test_after_a_minute_of_silence_there_is_one_warning(company, monkeypatch):
+    now = [0.0]
+    clock = SimpleNamespace(
+        monotonic=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + s), time=None
+    )
+    monkeypatch.setattr("collegium.parties.waiting.time", clock)
+    party = company.party(1, patience=Patience(give_up_s=1000.0))
+    with (
+        pytest.warns(
+            WaitingWarning, match="^waiting for Hospital 2, Hospital 3: no keys yet$"
+        ) as told,
+        pytest.raises(StillWaitingError),
+    ):
+        party.noised(company.vectors[1], NOISE, query=0, purpose=PURPOSE)
+    assert len(told) == 1 and told[0].filename == __file__
+
+
+def test_who_sums_something_else_is_named_at_once(company):
+    steps = {
+        number: company.party(number).steps(vector, NOISE, query=0, purpose=f"sum {number == 3}")
+        for number, vector in company.vectors.items()
+    }
+    for one in steps.values():
+        next(one)
+    for number, other in ((2, 3), (1, 3), (3, 1)):
+        said = f"Hospital {other} sums “sum {other == 3}”, and not “sum {number == 3}”: all parties ask"
+        with pytest.raises(InputError, match=f"^{said}"):
+            next(steps[number])
+
+
+def test_a_party_that_is_behind_or_a_stranger_is_not_taken_for_one_that_sums_something_else(
+    company,
+):
+    numbers = company.numbers
+    run({n: company.steps(n) for n in numbers})
+    steps = {n: company.party(n) for n in numbers}
+    ahead = {n: steps[n].steps(company.vectors[n], NOISE, query=0, purpose="check") for n in (1, 2)}
+    for _ in range(3):
+        for one in ahead.values():
+            assert next(one).what == "masked sum"
+    real = company.mailbox.files[
+        next(n for n in company.mailbox.files if "count" in n and "masked-p03" in n)
+    ]
+    for name, content in {
+        "000000-other-01234567-1/masked-p03.json": b'{"message": {}}\n}\n',
+        "000000-other-01234567-2/masked-p03.json": real.replace(b"count", b"other"),
+        "000001-other-01234567-1/masked-p03.json": real,
+    }.items():
+        company.mailbox.post(name, content)
+    assert next(ahead[1]).what == "masked sum"
 
 
 def test_ctrl_c_loses_nothing(company, monkeypatch):

@@ -266,6 +266,13 @@ def test_levels_of_one_name_and_two_budgets_stay_apart() -> None:
     assert here.group_sizes()["low"] == 2 and there.group_sizes()["low"] == 1
 
 
+def test_no_level_of_another_party_writes_to_a_terminal() -> None:
+    mine = as_budgets(np.ones(20))
+    for name in ("high\x1b[2J", "high\u202e"):
+        with pytest.raises(InputError, match="a party's numbers of people cannot be read"):
+            with_everybody(mine, [({}, {name: ["2.0", "1e-05", "7"]})])
+
+
 def test_no_group_is_lost_whatever_levels_are_called() -> None:
     """Budgets that print alike, and a level that is called as another one would be."""
     each = [
@@ -361,6 +368,31 @@ def test_a_question_that_was_cut_off_ends_the_session(company: Hospitals) -> Non
     for said in company.each(ask)[:2]:
         assert "in time: what was posted stands" in said[0]
         assert "was charged and cut off" in said[1]
+
+
+def test_who_asks_with_other_options_is_named_at_once(company: Hospitals) -> None:
+    _, _, place = people()
+    ways = [{}, {}, {"expected": 0.5}]
+
+    def ask(number: int) -> str:
+        rows, granted = at(place, number)
+        with Statistics(rows, granted, schema=SCHEMA, parties=company.party(number)) as session:
+            with pytest.raises(InputError) as refused:
+                session.mean("age", **ways[number])
+            return str(refused.value)
+
+    said = company.each(ask)
+    for one in said[:2]:
+        assert "Hospital C sums" in one and "expected = 0.5”, and not" in one
+    assert "sums" in said[2] and "all parties ask the same, with the same options" in said[2]
+
+
+def test_a_release_named_in_other_letters_has_a_folder_of_its_own(company: Hospitals) -> None:
+    party = company.party(0)
+    for name in ("Größe", "年齢", "性別", "Ages 2026"):
+        party.release(name).close()
+    names = sorted(one.name for one in (company.folder / "shared").iterdir())
+    assert len(names) == 4 and "ages-2026" in names and "release" not in names
 
 
 def test_waiting_for_the_others_numbers_can_be_taken_up(company: Hospitals) -> None:

@@ -130,6 +130,8 @@ def test_the_noisy_counts_are_those_of_all_teachers(company: Voters) -> None:
         )
         about = {"X_public": X[PUBLIC], "parties": company.party(number), "keep_sensitive": True}
         model.fit(X[:N][its], Y[:N][its], budgets=np.full(its.sum(), 1e7), **about)
+        with pytest.raises(InputError, match="some teachers have voted on nothing here"):
+            model.sensitive_teacher_effects(Y[PUBLIC])
         return model.sensitive_votes_, model.histograms_
 
     found = company.each(fit)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Studies of several parties that show one another no record: keys, the list of parties, and what "
-    "they have posted. `collegium run` runs such a study: its file has a section [parties].",
+    "they have posted. `collegium run` runs such a study: its file has a section \\[parties].",
     no_args_is_help=True,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from importlib.resources import files
 
 import sqlalchemy as sa
@@ -9,6 +10,7 @@ import sqlalchemy as sa
 from collegium.errors import LedgerError
 
 NEWEST = "2"
+_ONE_AT_A_TIME = threading.Lock()  # Alembic keeps what it works on in variables of the process
 
 
 def make_tables(connection: sa.Connection) -> None:
@@ -19,7 +21,8 @@ def make_tables(connection: sa.Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(files("collegium.ledger") / "migrations"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with _ONE_AT_A_TIME:
+        command.upgrade(config, "head")
 
 
 def require_newest(connection: sa.Connection, place: str) -> None:

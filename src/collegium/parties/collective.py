@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from collegium.parties.messages import Label, Post
 from collegium.parties.party_sum import PartySum
 from collegium.parties.quorum import Quorum
 from collegium.parties.waiting import Patience, Steps, Waiting, still_waiting
+from collegium.plain_text import harmless
 from collegium.toml_files import read_toml, toml_text
 
 _KNOWN = {"drop_outs", "colluders", "party"}
@@ -204,7 +206,7 @@ class Party:
         """
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise InputError(f"name must be a line of text, got {shown(name)}: name the release")
-        place = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "release"
+        place = _folder_of(name)
         shared = Path(self.folder) / place
         shared.mkdir(exist_ok=True)
         memory = FolderMemory(Path(self.memory) / place)
@@ -290,6 +292,15 @@ class PartyRelease:
         return self.party.collective.arranged(arrangement)
 
 
+def _folder_of(name: str) -> str:
+    """Name a release's folder; where letters of its name cannot stand in one, a digest tells it apart."""
+    place = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
+    if name.isascii() and place:
+        return place
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return "-".join([*filter(None, [place]), mark])
+
+
 def people_by_party(merged: Budgets, census: Census) -> dict[str, tuple[int, ...]]:
     """Tell how many people of each group each party has, in the order of the parties.
 
@@ -363,6 +374,8 @@ def _people_of(census: Census) -> dict[tuple[float, float, str], int]:
         for _, groups in census:
             for name, (epsilon, delta, count) in groups.items():
                 key = float(epsilon), float(delta), str(name)
+                if not key[2].isprintable() or harmless(key[2]) != key[2]:
+                    raise ValueError
                 Budget(key[0], key[1])
                 check_whole("the number of people", int(count), least=1, most=10**12)
                 people[key] = people.get(key, 0) + int(count)

@@ -40,6 +40,10 @@ class Mailbox(Protocol):
         """List the names of all files in a folder of it; "" for those in none."""
         ...
 
+    def folders(self) -> Collection[str]:
+        """List its folders, and maybe files that are in none."""
+        ...
+
 
 class MemoryMailbox:
     """A mailbox in this process.
@@ -67,6 +71,10 @@ class MemoryMailbox:
     def names(self, folder: str = "") -> Collection[str]:
         """List what is there."""
         return [name for name in self.files if name.rpartition("/")[0] == folder]
+
+    def folders(self) -> Collection[str]:
+        """List the folders."""
+        return {name.partition("/")[0] for name in self.files}
 
 
 class FolderMailbox:
@@ -128,6 +136,10 @@ class FolderMailbox:
             return [begin + name for name in os.listdir(self.path / folder)]  # noqa: PTH208
         except OSError:
             return []
+
+    def folders(self) -> Collection[str]:
+        """List the folders."""
+        return self.names()
 
 
 class FolderMemory(FolderMailbox):

@@ -12,7 +12,7 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,11 @@ from collegium.errors import InputError
 from collegium.parties.ciphers import digest, encoded, is_signed
 from collegium.parties.mailbox import Mailbox, versions_of
 from collegium.parties.members import FORMAT, Agreement, IdentityKey
+from collegium.plain_text import harmless
 
 _SIGNED = f"{FORMAT}\n".encode()
 _SMALL = 65_536  # bytes of a message without a vector
+_MOST_BYTES = 2**28  # of a message about something else
 
 SHAPES: Mapping[str, Mapping[str, type]] = {
     "census": {"plan": dict, "groups": dict},
@@ -55,7 +57,12 @@ class Label:
             return ""
         words = re.sub("[^a-z0-9]+", "-", self.purpose.lower()).strip("-")[:30]
         mark = hashlib.sha256(self.purpose.encode()).hexdigest()[:8]
-        return f"{self.query:06d}-{words or 'sum'}-{mark}-{self.attempt}"
+        return f"{self.folders}{words or 'sum'}-{mark}-{self.attempt}"
+
+    @property
+    def folders(self) -> str:
+        """How the folders of all sums of this query begin."""
+        return f"{self.query:06d}-"
 
     def about(self, **more: Any) -> dict[str, Any]:
         """Write it down, for a message or a key."""
@@ -97,7 +104,7 @@ class Post:
 
     def own(self, what: str, label: Label, size: int = 0) -> Received | None:
         """Take what this party has posted, and make sure that it is there; None if it has not."""
-        name = _file_name(what, label, self.number)
+        name = _file_name(what, label.folder, self.number)
         if name not in self._seen:
             content = self.memory.read(name, _most_bytes(size))
             if content is None:
@@ -108,7 +115,7 @@ class Post:
 
     def send(self, what: str, label: Label, content: Mapping[str, Any], size: int = 0) -> Received:
         """Sign, remember and post; nothing is posted that this party's memory does not have first."""
-        name = _file_name(what, label, self.number)
+        name = _file_name(what, label.folder, self.number)
         message = {**label.about(round=what, sender=self.number), **content}
         signed = self._key.sign(_SIGNED + encoded(message))
         file = encoded({"message": message, "signature": as_text(signed)})
@@ -130,7 +137,7 @@ class Post:
         """
         if sender == self.number:
             return self.own(what, label, size)
-        name = _file_name(what, label, sender)
+        name = _file_name(what, label.folder, sender)
         if name not in self._seen:
             content = self._mailbox.read(name, _most_bytes(size))
             if content is None or not _is_whole(content):
@@ -140,13 +147,34 @@ class Post:
             self._refuse_version(other, what, label, sender, size, self._seen[name].digest)
         return self._seen[name]
 
+    def refuse_other_sums(self, label: Label, missing: Collection[int]) -> None:
+        """Name one of these parties if it sums something else in this query, and is waited for in vain.
+
+        All parties sum the same in the same order: whoever is behind has posted nothing that this party has
+        not.
+        """
+        for folder in sorted(self._mailbox.folders()):
+            begun = _file_name("masked", folder, self.number) in self.memory.names(folder)
+            if begun or not folder.startswith(label.folders):
+                continue
+            for number in missing:
+                purpose = self._purpose_of(_file_name("masked", folder, number), label, number)
+                if purpose is not None:
+                    raise InputError(
+                        f"{self.name_of(number)} sums “{harmless(purpose)}”, and not “{label.purpose}”: all "
+                        "parties ask the same, with the same options and in the same order; what was charged "
+                        "stays charged"
+                    )
+
     def forget(self) -> None:
         """Let go of what was read: a sum is opened."""
         self._seen.clear()
 
     def refuse(self, what: str, label: Label, sender: int, why: str) -> InputError:
         """Name a message that cannot be used, and whose it is."""
-        return InputError(f"{_file_name(what, label, sender)} of {self.name_of(sender)} {why}")
+        return InputError(
+            f"{_file_name(what, label.folder, sender)} of {self.name_of(sender)} {why}"
+        )
 
     def _refuse_version(
         self, name: str, what: str, label: Label, sender: int, size: int, known: str
@@ -169,20 +197,10 @@ class Post:
         self, name: str, content: bytes, what: str, label: Label, sender: int
     ) -> Received:
         whose = f"{name} of {self.name_of(sender)}"
-        try:
-            file = json.loads(content)
-            message, signed = file["message"], from_text(file["signature"])
-            canonical = encoded(file) == content
-            shape = SHAPES[what]
-            right = canonical and message.keys() >= shape.keys() | label.about().keys()
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            right = False
-        if not right or not isinstance(message, dict):
-            raise InputError(f"{whose} is no message of a party: ask for it again")
-        key = bytes.fromhex(self.agreement.members[sender - 1].key)
-        if not is_signed(key, signed, _SIGNED + encoded(message)):
-            raise InputError(f"{whose} is not signed with the key that is listed: ask who wrote it")
+        message, shape = self._signed(name, content, sender), SHAPES[what]
         about = label.about(round=what, sender=sender)
+        if not message.keys() >= shape.keys() | about.keys():
+            raise InputError(f"{whose} is no message of a party: ask for it again")
         if {name: message.get(name) for name in about} != about:
             raise InputError(
                 f"{whose} is about another plan, session or sum: all parties need the same plan and list"
@@ -193,6 +211,36 @@ class Post:
                 f"{whose} does not hold what it should: ask which version its party runs"
             )
         return Received(message, digest(content))
+
+    def _signed(self, name: str, content: bytes, sender: int) -> dict[str, Any]:
+        whose = f"{name} of {self.name_of(sender)}"
+        try:
+            file = json.loads(content)
+            message, signed = file["message"], from_text(file["signature"])
+            canonical = encoded(file) == content
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            canonical = False
+        if not canonical or not isinstance(message, dict):
+            raise InputError(f"{whose} is no message of a party: ask for it again")
+        key = bytes.fromhex(self.agreement.members[sender - 1].key)
+        if not is_signed(key, signed, _SIGNED + encoded(message)):
+            raise InputError(f"{whose} is not signed with the key that is listed: ask who wrote it")
+        return message
+
+    def _purpose_of(self, name: str, label: Label, sender: int) -> str | None:
+        """Find what a party's sum in this session is for; None where no such file can be used."""
+        try:
+            content = self._mailbox.read(name, _MOST_BYTES)
+            if content is None or not _is_whole(content):
+                return None
+            message = self._signed(name, content, sender)
+        except InputError:
+            return None
+        about = label.about(round="masked", sender=sender)
+        known = [name for name in about if name not in ("purpose", "attempt")]
+        if any(message.get(name) != about[name] for name in known):
+            return None
+        return str(message.get("purpose"))
 
 
 def as_text(content: bytes) -> str:
@@ -215,9 +263,9 @@ def _is_whole(content: bytes) -> bool:
     return content.endswith(b"\n}\n")
 
 
-def _file_name(what: str, label: Label, number: int) -> str:
+def _file_name(what: str, folder: str, number: int) -> str:
     file = f"{what}-p{number:02d}.json"
-    return f"{label.folder}/{file}" if label.folder else file
+    return f"{folder}/{file}" if folder else file
 
 
 def _most_bytes(size: int) -> int:

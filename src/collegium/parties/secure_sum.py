@@ -17,7 +17,7 @@ from collegium.parties.members import Agreement, IdentityKey
 from collegium.parties.party_sum import PartySum
 from collegium.parties.quorum import Quorum
 from collegium.parties.summing import Opened
-from collegium.parties.waiting import Steps
+from collegium.parties.waiting import Steps, SumNotOpenedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,11 @@ def secure_sum(
     """
     quorum = Quorum(len(vectors), drop_outs, colluders)
     given = _checked(vectors)
+    if len(given) < quorum.fewest:
+        raise SumNotOpenedError(
+            f"{len(given)} of {quorum.parties} parties gave a vector, and {quorum.fewest} have to: nothing "
+            "was drawn"
+        )
     keys = [IdentityKey.fresh() for _ in vectors]
     members = [key.member(f"party {number}") for number, key in enumerate(keys, start=1)]
     agreement, mailbox = Agreement(b"one sum", members, quorum), MemoryMailbox()

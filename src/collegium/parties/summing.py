@@ -1,4 +1,4 @@
-"""One sum: masked vectors, a roster of those that count, its confirmation, shares of seeds, the opened sum.
+"""One sum: masked vectors, a roster of those that count, shares of seeds, the opened sum.
 
 ``docs/parties.md`` says what each round is for, and proves what it protects. Two rules carry it: a party
 confirms one roster for each attempt at a sum, and reveals shares for a roster only when ``threshold`` parties
@@ -15,13 +15,12 @@ import numpy as np
 
 from collegium.errors import InputError
 from collegium.noise.sums import MOST_TOTAL, Integers, Noise
-from collegium.parties.ciphers import Words, digest
+from collegium.parties.ciphers import Words
 from collegium.parties.messages import Label, Received, as_text, from_text
+from collegium.parties.rosters import Roster, Rosters
 from collegium.parties.secret_sharing import SHARE_BYTES, from_shares
 from collegium.parties.session import Masking, Session, add_mask, commitment, share_in
-from collegium.parties.waiting import Steps, SumNotOpenedError, Waiting, still_waiting
-
-_NONE = "none"  # the roster of a party that has seen that nothing can be opened
+from collegium.parties.waiting import Steps, Waiting, still_waiting
 
 
 @dataclass(frozen=True)
@@ -34,23 +33,6 @@ class Opened:
 
     total: Integers
     present: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Roster:
-    """Whose vectors count, and which ones: digests of their files, by party."""
-
-    masked: Mapping[int, str]
-
-    @property
-    def digest(self) -> str:
-        """What is confirmed: the same whoever proposed it."""
-        return digest({"masked": [[number, self.masked[number]] for number in sorted(self.masked)]})
-
-    def half_there(self, everybody: range) -> list[tuple[int, int]]:
-        """Pairs of a party that counts and one that does not: their masks do not cancel."""
-        away = [number for number in everybody if number not in self.masked]
-        return [(here, other) for here in sorted(self.masked) for other in away]
 
 
 class Summing:
@@ -74,10 +56,11 @@ class Summing:
         Raises SumNotOpenedError, StillWaitingError, and InputError where a file cannot be used.
         """
         self._post_masked(own)
-        yield from self._confirm()
-        roster = yield from self._confirmed()
-        yield from self._masked_of(roster)
-        if self._mine() == roster.digest:
+        rosters = Rosters(self._post, self._label, self._masked)
+        yield from rosters.confirm()
+        roster = yield from rosters.chosen()
+        yield from rosters.complete(roster)
+        if rosters.mine() == roster.digest:
             self._reveal(roster)
         total = self._unmasked(roster, (yield from self._helpers(roster)))
         self._publish_digest(roster, total)
@@ -135,140 +118,6 @@ class Summing:
                 f"is no vector of {self._size:,} numbers: ask which plan its party has",
             )
         return np.frombuffer(content, dtype="<u8").astype(np.uint64)
-
-    # The roster
-
-    def _confirm(self) -> Steps[None]:
-        """Choose a roster: the first party's, or that of the next one if it stays silent."""
-        if self._post.own("confirm", self._label) is not None:
-            return
-        late = False
-        while (roster := self._proposal()) is None:
-            masked = {number: self._masked(number) for number in self._post.everybody}
-            there = {number: one.digest for number, one in masked.items() if one is not None}
-            missing = tuple(self._post.name_of(number) for number in masked if number not in there)
-            if late or (not missing and self._post.number == 1):
-                self._propose(there)
-                continue
-            late = yield Waiting(
-                "masked sum", missing or (self._post.name_of(1),), self._post.number
-            )
-        if isinstance(roster, Roster):
-            yield from self._masked_of(roster)
-            self._send_confirmation(roster.digest)
-        else:
-            self._send_confirmation(_NONE)
-
-    def _send_confirmation(self, roster: str) -> None:
-        self._post.send("confirm", self._label, {"roster": roster})
-
-    def _propose(self, there: Mapping[int, str]) -> None:
-        opens = len(there) >= self._quorum.fewest
-        numbers = sorted(there)
-        content = {
-            "present": numbers,
-            "digests": [there[number] for number in numbers],
-            "opens": opens,
-        }
-        self._post.send("roster", self._label, content)
-
-    def _proposal(self) -> Roster | str | None:
-        """Find the roster of the first party that has proposed one; None yet, or that nothing is opened."""
-        for number in self._post.everybody:
-            found = self._post.received("roster", self._label, number)
-            if found is not None:
-                roster = self._roster(number, found)
-                return roster if found.content["opens"] else _NONE
-        return None
-
-    def _roster(self, number: int, found: Received) -> Roster:
-        present, digests = found.content["present"], found.content["digests"]
-        right = (
-            len(present) == len(digests)
-            and all(type(one) is int and one in self._post.everybody for one in present)
-            and present == sorted(set(present))
-            and all(isinstance(one, str) for one in digests)
-        )
-        if not right or (found.content["opens"] and len(present) < self._quorum.fewest):
-            raise self._refuse(
-                "roster",
-                number,
-                f"is no list of at least {self._quorum.fewest} parties: nothing is opened",
-            )
-        return Roster(dict(zip(present, digests, strict=True)))
-
-    def _confirmed(self) -> Steps[Roster]:
-        """Wait until ``threshold`` parties have confirmed one roster."""
-        late = False
-        while True:
-            confirmed = {
-                number: found.content["roster"]
-                for number in self._post.everybody
-                if (found := self._post.received("confirm", self._label, number)) is not None
-            }
-            missing = tuple(
-                self._post.name_of(number)
-                for number in self._post.everybody
-                if number not in confirmed
-            )
-            counts = {one: list(confirmed.values()).count(one) for one in confirmed.values()}
-            counts.pop(_NONE, None)
-            chosen = next(
-                (one for one, count in counts.items() if count >= self._quorum.threshold), None
-            )
-            if chosen is not None and (roster := self._proposed(chosen)) is not None:
-                return roster
-            if chosen is None and self._mine() == _NONE:
-                raise self._not_opened(f"fewer than {self._quorum.fewest} parties took part in")
-            if max(counts.values(), default=0) + len(missing) < self._quorum.threshold:
-                raise self._not_opened("parties confirmed different vectors of")
-            waiting = Waiting("confirmation", missing)
-            if late:
-                raise still_waiting(waiting)
-            late = yield waiting
-
-    def _not_opened(self, why: str) -> SumNotOpenedError:
-        return SumNotOpenedError(
-            f"{why} sum {self._label.query} ({self._label.purpose}): nothing was opened, and what was "
-            f"charged "
-            "stays charged"
-        )
-
-    def _proposed(self, chosen: str) -> Roster | None:
-        for number in self._post.everybody:
-            found = self._post.received("roster", self._label, number)
-            if found is not None and found.content["opens"]:
-                roster = self._roster(number, found)
-                if roster.digest == chosen:
-                    return roster
-        return None
-
-    def _mine(self) -> str:
-        confirmed = self._post.own("confirm", self._label)
-        assert confirmed is not None
-        return str(confirmed.content["roster"])
-
-    def _masked_of(self, roster: Roster) -> Steps[None]:
-        """Wait for every vector of a roster, and check that it is the one that is meant."""
-        late = False
-        while True:
-            missing = []
-            for number, expected in roster.masked.items():
-                found = self._masked(number)
-                if found is None:
-                    missing.append(self._post.name_of(number))
-                elif found.digest != expected:
-                    raise self._refuse(
-                        "masked",
-                        number,
-                        "is another one than the roster says: ask which one is right",
-                    )
-            if not missing:
-                return
-            waiting = Waiting("vector of the roster", tuple(missing))
-            if late:
-                raise still_waiting(waiting)
-            late = yield waiting
 
     # Shares of seeds
 

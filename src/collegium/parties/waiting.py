@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from collegium.checks import check_callable, check_positive
-from collegium.errors import CollegiumError
+from collegium.errors import CollegiumError, frames_to_user
 
 T = TypeVar("T")
+_QUIET_S = 60.0
 
 
 class SumNotOpenedError(CollegiumError):
@@ -25,6 +27,10 @@ class SumNotOpenedError(CollegiumError):
 
 class StillWaitingError(CollegiumError):
     """Others have not posted what is needed. Nothing is lost: the same call goes on from here."""
+
+
+class WaitingWarning(UserWarning):
+    """Others have posted nothing for a minute."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +51,6 @@ Steps = Generator[Waiting, bool, T]
 """Yields whom it waits for; is sent whether it is late; returns a T."""
 
 
-def _nobody(waiting: Waiting) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Patience:
     """How long a party waits, by this machine's monotonic clock: no date is read, and none is believed.
@@ -63,37 +65,45 @@ class Patience:
     poll_s : float, default 1.0
         Seconds between two looks.
     told : callable, optional
-        Is called with a Waiting whenever it changes.
+        Is called with a Waiting whenever it changes. By default there is a WaitingWarning after a minute.
     """
 
     collect_s: float = 3600.0
     give_up_s: float = 86_400.0
     poll_s: float = 1.0
-    told: Callable[[Waiting], None] = _nobody
+    told: Callable[[Waiting], None] | None = None
 
     def __post_init__(self) -> None:
         for name in ("collect_s", "give_up_s", "poll_s"):
             check_positive(name, getattr(self, name))
-        check_callable("told", self.told, "it is told whom a party waits for")
+        if self.told is not None:
+            check_callable("told", self.told, "it is told whom a party waits for")
 
     def drive(self, steps: Steps[T]) -> T:
         """Go through the steps, looking again every ``poll_s`` seconds.
 
         Raises StillWaitingError, and what the steps raise.
         """
-        waiting, late = None, False
+        waiting, late, warned = None, False, False
         begun, end = 0.0, math.inf
         try:
             while True:
                 now_for = next(steps) if waiting is None else steps.send(late)
                 now = time.monotonic()
                 if waiting is None or now_for.what != waiting.what:
-                    begun = now
+                    begun, warned = now, False
                     end = (
                         self.give_up_s if now_for.turns is None else now_for.turns * self.collect_s
                     )
-                if now_for != waiting:
+                if self.told is not None and now_for != waiting:
                     self.told(now_for)
+                elif self.told is None and not warned and now - begun >= _QUIET_S:
+                    warned = True
+                    warnings.warn(
+                        f"waiting for {', '.join(now_for.parties)}: no {now_for.what} yet",
+                        WaitingWarning,
+                        stacklevel=frames_to_user(),
+                    )
                 waiting = now_for
                 late = now - begun >= end
                 if not late:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,6 +61,17 @@ class Question:
     penalty: float = 1.0
     expected: float | None = None
     interval: bool = True
+
+    @property
+    def in_full(self) -> str:
+        """The question with all that is said about how it is answered."""
+        usual = Question(self.asked, weights="")
+        how = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if getattr(self, one.name) != getattr(usual, one.name)
+        }
+        return ", ".join([str(self.asked), *(f"{name} = {value}" for name, value in how.items())])
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +136,11 @@ class Answering:
     def _arrangement(self) -> Arrangement:
         made = arrangement_of(self._table, self._neighbours, self._promise, self._kept)
         return made if self._release is None else self._release.arranged(made)
+
+    def _ask_about(self, question: str) -> None:
+        """Say what the next sums are about, where other parties take part in them."""
+        if self._release is not None:
+            self._release.noise.about = question
 
     def _which_noise(self, asked_for: str) -> str:
         if self._promise is Promise.PURE:

@@ -522,8 +522,9 @@ class Statistics(Answering):
         share = min(share, self._left)
         query, charged = self._queries, len(self._charged)
         try:
-            if self._release is not None:  # so that no answer adds up what was asked differently
-                self._release.noise.about = str(question.asked)
+            self._ask_about(
+                question.in_full
+            )  # so that no answer adds up what was asked differently
             if asked.kind == "quantile":
                 answer = self._quantile(question, share, query)
             else:

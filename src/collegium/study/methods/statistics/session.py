@@ -87,9 +87,11 @@ class KeptSession(Statistics):
     ) -> dict[str, Any]:
         """Ask a question. ``before_noise`` makes its charge durable."""
         self._before_noise = before_noise
-        self._with.ask_about(str(asked))
         answer = self._answer(asked, how)
         return {**answer.to_dict(), **_by_group(answer), "text": str(answer)}
+
+    def _ask_about(self, question: str) -> None:
+        self._with.ask_about(question)
 
     def _charge(self, events: Sequence[Event], share: float) -> Event:
         event = super()._charge(events, share)
