@@ -41,7 +41,7 @@ def test_no_command_of_the_hint_is_broken(collegium, tmp_path, monkeypatch, name
         assert commands == [["collegium", "plan", str(path)], ["collegium", "run", str(path)]]
 
 
-# Guessing: 0.1; the noise is secure, so scores vary around 0.86 and 0.74.
+# Guessing: 0.1; the noise is secure: scores are 0.98 ± 0.007 and 0.79 ± 0.04, more than 9 deviations off.
 @pytest.mark.parametrize(("page", "least"), [(README, 0.7), (WAYS_IN, 0.4)])
 def test_the_scikit_learn_way_runs_as_shown(capsys, page, least):
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
