@@ -278,6 +278,14 @@ def test_without_it_there_is_one_line(module, monkeypatch):
         refit(measured(noisy()))
 
 
+@pytest.mark.parametrize("older", ["1.1.0", "0.9"])
+def test_an_older_one_is_not_enough(older, monkeypatch):
+    """Other packages bring 1.1, which has other names."""
+    monkeypatch.setattr(pgm, "version", lambda _: older)
+    with pytest.raises(InputError, match="version 2 or later, is not installed"):
+        refit(measured(noisy()))
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
