@@ -8,7 +8,8 @@ against the bound of the private release: there the attack must see far more tha
 - *direct*: a model of digits by private steps in the full batch; how sure it is of each person's class. One
   person in three has a wrong class, as outliers are found first.
 - *student*: of PATE, of the same digits; how sure it is of each person's class. (Its control has six
-  teachers: among twenty, one person hides even without noise.)
+  teachers: among twenty, one person hides even without noise. :mod:`benchmarks.membership_student` is an
+  attack that sees more.)
 - *answers*: two crosstabs of a made-up table, many of whose cells hold one person or two; the cells of each.
 - *table*: a synthetic table of the same; how much more frequent a person's pairs are than in reference rows.
 
@@ -22,7 +23,6 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,11 @@ Floats = NDArray[np.float64]
 LEVELS = {"high": 1.0, "average": 2.0, "low": 3.0}
 SIZES = {"high": 324, "average": 222, "low": 54}
 N, WITHOUT_NOISE = sum(SIZES.values()), 1e6
+_NAMES = (
+    *("release", "level", "μ", "in / out", "AUC ≤ bound", "% at 0.1 %", "% at 1 %"),
+    *("worst person", "verdict"),
+)
+HEAD = f"| {' | '.join(_NAMES)} |\n" + "|---" * len(_NAMES) + "|"
 LEVEL = np.random.default_rng(5).permutation(np.repeat(list(SIZES), list(SIZES.values())))
 
 
@@ -194,7 +199,8 @@ def line(name: str, one: MembershipFinding) -> str:
             if at is None
             else "{:.2f} [{:.2f}, {:.2f}]".format(*shares) + f" ≤ {100 * at.most:.2f}"
         )
-    return f"| {' | '.join([*written, one.verdict])} |"
+    worst = "–" if one.worst is None else one.worst.cell()
+    return f"| {' | '.join([*written, worst, one.verdict])} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -205,20 +211,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     mus = {name: gdp_mu(epsilon, 1e-5) for name, epsilon in LEVELS.items()}
-    head = ("release", "level", "μ", "in / out", "AUC ≤ bound", "% at 0.1 %", "% at 1 %", "")
-    print(f"| {' | '.join(head)} |\n" + "|---" * len(head) + "|")
+    print(HEAD)
     for name in [given.only] if given.only else CASES:
         for is_private in (True, False):
             began = time.perf_counter()
             attack = run_shadows(CASES[name](is_private), N, runs=given.runs)
-            names: list[Any] = list(LEVEL) * given.runs
             told = name if is_private else f"{name}, control"
             for one in attack.judged(mus, list(LEVEL)):
                 print(line(told, one), flush=True)
             areas = {
-                kind: judge_membership(
-                    attack.scores(kind).ravel(), attack.is_in.ravel(), mus, names
-                )[1].auc.value
+                kind: judge_membership(attack.scores(kind), attack.is_in, mus, list(LEVEL))[
+                    1
+                ].auc.value
                 for kind in KINDS
             }
             seconds = time.perf_counter() - began

@@ -129,12 +129,12 @@ def play_game(
     total = runs * (1 + len(groups))
     error = (1 - confidence) / (4 * len(groups))  # two events, two limits each
     base, weights = _votes(mechanism, queries, None, tied), _weights(mechanism, queries)
-    reference = _play(mechanism, base, n_classes, runs, lambda done: progress(done, total))
+    reference = play_votes(mechanism, base, n_classes, runs, lambda done: progress(done, total))
     counts = np.stack([((base == label) * weights).sum(axis=1) for label in range(n_classes)], 1)
     findings = []
     for number, group in enumerate(groups, start=1):
         before = number * runs
-        moved = _play(
+        moved = play_votes(
             mechanism,
             _votes(mechanism, queries, group, tied),
             n_classes,
@@ -208,14 +208,17 @@ class _SilentStudent:
         return None
 
 
-def _play(
+def play_votes(
     mechanism: AuditedMechanism,
     votes: NDArray[np.int32],
     n_classes: int,
     runs: int,
     progress: Callable[[int], None],
 ) -> Runs:
-    """Run whole labelling jobs, each with a fresh account."""
+    """Run whole labelling jobs on one vote table, each with a fresh account.
+
+    ``votes`` (queries, n_teachers). ``progress``: called with how many are done.
+    """
     queries, table = len(votes), VoteTable.from_predictions(votes, n_classes)
     order = np.arange(queries, dtype=np.intp)
     n_cohorts = len(mechanism.electorate.cohort_groups)
