@@ -6,7 +6,7 @@ structure, and of this process's processors.
 
     python -m benchmarks.synthesis_mbi                          # Adult, 3 seeds
     python -m benchmarks.synthesis_mbi --data credit
-    python -m benchmarks.synthesis_mbi --data credit --pairs-of BILL PAY_AMT    # more than a tree holds
+    python -m benchmarks.synthesis_mbi --data credit --seeds 1 --pairs-of BILL    # more than a tree holds
 """
 
 from __future__ import annotations
