@@ -179,7 +179,7 @@ def test_a_run_past_its_limit_is_ended_with_its_children(monkeypatch, tmp_path):
     outcome = ended(monkeypatch, tmp_path, HANGS, limit=5)
     assert outcome.made is None and outcome.ended == "not finished in 5 seconds"
     status = Path("/proc", (tmp_path / "child").read_text(), "stat")
-    for _ in range(100):
+    for _ in range(2400):
         try:
             state = status.read_text().rsplit(")", 1)[1].split()[0]
         except (FileNotFoundError, ProcessLookupError):
