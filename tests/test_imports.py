@@ -11,9 +11,9 @@ import collegium
 
 ROOT = Path(collegium.__file__).parent
 ORDER = [
-    "cli", "study", "report", "attacks", "planner", "generative", "dpsgd", "pate", "statistics", "synthesis",
-    "runs", "evaluation", "distillation", "models", "workers", "weighted_sums", "conditions", "data",
-    "ledger", "mechanisms", "personalisation", "parties", "noise", "accounting",
+    "cli", "desk", "study", "report", "attacks", "planner", "generative", "dpsgd", "pate", "statistics",
+    "synthesis", "runs", "evaluation", "distillation", "models", "workers", "weighted_sums", "conditions",
+    "data", "ledger", "mechanisms", "personalisation", "parties", "noise", "accounting",
 ]  # fmt: skip
 METHODS = {"dpsgd", "pate", "statistics", "synthesis"}
 FACES = {"collegium"} | {

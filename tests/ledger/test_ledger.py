@@ -10,10 +10,10 @@ import pytest
 from collegium import Budget, Budgets, Ledger, Policy
 from collegium.accounting import Composition, Gaussian, Laplace, Neighbours, PoissonGaussian
 from collegium.accounting.export import Use
-from collegium.cli.ledger_tables import what_happened
 from collegium.errors import BudgetExceededError, InputError, LedgerError
 from collegium.ledger import Cost, Lifetime
 from collegium.ledger.export import as_json
+from collegium.report.ledger_words import what_happened
 from tests.ledger.conftest import ask, people
 
 POLICY = {"high": 1.0, "average": 2.0, "low": 3.0, "public": math.inf}

@@ -82,8 +82,9 @@ def show(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
 
     Example: collegium ledger show people.ledger
     """
-    from collegium.cli.ledger_tables import release_line, standings_table
+    from collegium.cli.ledger_tables import standings_table
     from collegium.ledger.export import reservation_as_json, standing_as_json
+    from collegium.report.ledger_words import release_line
 
     ledger = opened(place, key)
     standings, releases = ledger.standings(), ledger.releases()
@@ -123,7 +124,7 @@ def history(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
 
     Example: collegium ledger history people.ledger
     """
-    from collegium.cli.ledger_tables import what_happened
+    from collegium.report.ledger_words import what_happened
 
     entries = opened(place, key).history()
     if as_json:

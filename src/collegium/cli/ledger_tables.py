@@ -1,117 +1,31 @@
-"""How people stand in a ledger, and what happened in it, as tables and lines."""
+"""How people stand in a ledger, as a table of a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collegium.ledger.chain import Entry
-    from collegium.ledger.entries import Release, Standing
+    from collegium.ledger.entries import Standing
 
 
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Tabulate level, people, budget, what was spent and what is left: one row for each history."""
-    from collegium.accounting.promises import Promise
-    from collegium.accounting.statement import budget_and_cost, budget_in_digits, percent_left
-    from collegium.ledger.limits import IN_WORDS
+    from collegium.report.ledger_words import STANDINGS, standing_columns
 
-    is_pure = standings[0].limit.promise is Promise.PURE  # which has no δ
+    heads, rows, about = standing_columns(standings)
     table = Table(
-        title="What each person granted, has spent, and has remaining",
+        title=STANDINGS,
         title_justify="left",
         box=SIMPLE_HEAD,
-        caption=f"{'ε' if is_pure else 'ε and δ'} per person, over all releases and reservations together. "
-        f"Remaining: share of the granted {IN_WORDS[standings[0].limit.promise]}.",
+        caption=about,
         caption_justify="left",
     )
-    deltas = () if is_pure else ("δ",)
-    for name in ("level", "people", "releases", "budget ε", *deltas, "spent ε", "remaining"):
+    for name in heads:
         table.add_column(name, justify="left" if name == "level" else "right")
-    for one in standings:
-        granted, spent = budget_and_cost(one.budget.epsilon, one.epsilon_spent)
-        table.add_row(
-            one.level,
-            f"{one.owners:,}",
-            f"{one.n_releases:,}",
-            granted,
-            *(() if is_pure else (budget_in_digits(one.budget.delta),)),
-            spent,
-            "has left" if one.has_left else percent_left(one.share_left),
-        )
+    for row in rows:
+        table.add_row(*row)
     return table
-
-
-def release_line(release: Release, least: float, most: float) -> str:
-    """Say in a line when a release was made, about how many people, and what it takes of their budgets.
-
-    ``least``, ``most``: shares of what one person grants.
-    """
-    from collegium.accounting.statement import percent_spent
-
-    since = datetime.fromisoformat(release.opened.at)
-    taken = " to ".join(dict.fromkeys(percent_spent(one) for one in (least, most)))
-    state = f"takes {taken} of a budget"
-    if not release.is_settled:
-        age = _age(datetime.now(UTC) - since)
-        state = f"Reserved, not settled, for {age}: {state} at most"
-    elif all(cost.is_nothing for cost in release.costs):
-        state = "released nothing"
-    return f"{since:%Y-%m-%d}  {release.name} ({release.id}), {release.n_owners:,} people: {state}."
-
-
-def _age(age: timedelta) -> str:
-    minutes = max(0, int(age.total_seconds())) // 60
-    for unit, length in (("day", 24 * 60), ("hour", 60), ("minute", 1)):
-        if number := minutes // length:
-            return f"{number:,} {unit}{'s' * (number != 1)}"
-    return "less than a minute"
-
-
-def what_happened(entry: Entry) -> str:
-    """Say it in a line."""
-    from collegium.accounting.promises import Promise
-
-    body = entry.body
-    people = sum(one["members"] for one in body["cohorts"] if one["since"] == entry.number)
-    match entry.kind:
-        case "begin":
-            if body["promise"] == Promise.PURE:
-                return "the ledger was made, for releases that are pure (Σε)"
-            return (
-                f"the ledger was made; {100 * body['delta_0_share']:g} % of every δ is set aside "
-                "for δ₀"
-            )
-        case "join":
-            return f"{body['joined']:,} people joined"
-        case "change":
-            return f"{people:,} people changed their budgets"
-        case "leave":
-            return "a person left"
-        case "reserve":
-            people = sum(part[0] for part in body["parts"])
-            return (
-                f"{body['name']} ({body['release']}) reserved from the budgets of {people:,} people"
-            )
-        case "take":
-            return f"{body['release']} was taken up again"
-        case "settle":
-            return _how_it_was_settled(body)
-        case other:
-            return str(other)
-
-
-def _how_it_was_settled(body: dict[str, Any]) -> str:
-    from collegium.ledger.entries import cost_from_json
-
-    drew = not all(cost_from_json(cost).is_nothing for cost in body["costs"])
-    if "by_hand" in body:
-        charged = "at all that was reserved" if drew else "at nothing, as nothing was drawn"
-        return f"{body['release']} was settled by hand {charged}; reason given: {body['by_hand']}"
-    if not drew:
-        return f"{body['release']} released nothing, and gave back all that it had reserved"
-    return f"{body['release']} was released and settled"

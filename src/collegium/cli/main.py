@@ -14,6 +14,7 @@ from collegium.cli import (
     account,
     ask,
     audit,
+    desk,
     forget,
     init,
     ledger,
@@ -67,6 +68,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "statement": statement.statement,
         "receipt": receipt.receipt,
         "forget": forget.forget,
+        "desk": desk.desk,
     },
     _CHECK: {"verify": verify.verify, "audit": audit.audit},
 }

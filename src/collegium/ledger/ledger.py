@@ -674,6 +674,10 @@ class Ledger:
                     together[figures] = together.get(figures, 0) + cohort.members
         return [replace(one, owners=owners) for one, owners in together.items()]
 
+    def pseudonym(self, name: str) -> str:
+        """Call a person as the ledger does, whether it knows them or not: nobody can without its key."""
+        return self._storage.key.owner(name).hex()
+
     def account_of(self, name: str) -> Account | None:
         """Look up one person: grants, releases, and how things stand; None for an unknown name."""
         return self.accounts_of([name])[0]

@@ -37,7 +37,7 @@ _UP_TO_MEANS = message(
     "“Up to” means that a release has not ended yet; what it does not use returns to your budget."
 )
 _USED_BY = plural("{n} release has used your records.", "{n} releases have used your records.")
-_USED_BY_NONE = message("No release has used your records yet.")
+NOT_USED = message("No release has used your records yet.")
 _NO_MORE = message("No further release will use your records.")
 _HAS_LEFT = message("You have left.")
 _NO_LIMIT = message("You have set no limit.")
@@ -174,7 +174,7 @@ def receipt_of(
 
 def _heading(account: Account, language: Language) -> str:
     number = len(account.charges)
-    used = language.count(_USED_BY, number) if number else language.say(_USED_BY_NONE)
+    used = language.count(_USED_BY, number) if number else language.say(NOT_USED)
     return " ".join([used, *_how_things_stand(account, language)])
 
 

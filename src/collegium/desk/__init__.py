@@ -1,0 +1,1 @@
+"""The desk: pages for those who keep a ledger, and one page for each person in it."""

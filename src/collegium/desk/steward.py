@@ -1,0 +1,314 @@
+"""Pages of those who keep the ledger: how people stand, releases, links, receipts, leavers."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Awaitable, Callable
+from functools import cache, wraps
+from typing import Any
+
+import pandas as pd
+from jinja2 import ChoiceLoader, Environment, PackageLoader
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from collegium.accounting.promises import Promise
+from collegium.desk.books import Books
+from collegium.desk.doorkeeper import Session, TooManyTriesError
+from collegium.errors import CollegiumError, InputError
+from collegium.plain_text import csv_for_people
+from collegium.report.ledger_words import (
+    STANDINGS,
+    release_line,
+    standing_columns,
+    what_happened,
+)
+from collegium.report.numbers import down
+from collegium.report.page import environment
+from collegium.report.receipt import receipt_of
+
+COOKIE = "collegium-desk"
+_MOST_SHOWN = 500  # lines of a history on one page
+_MOST_NAMES = 100_000
+
+Handler = Callable[[Request], Awaitable[Response]]
+Page = Callable[[Request, Books, Session], Response]
+Form = Callable[[Request, Books, Session, FormData], Response]
+
+
+def page(does: Page) -> Handler:
+    """Show a page to whoever has signed in; anybody else is asked for a secret."""
+
+    @wraps(does)
+    async def handler(request: Request) -> Response:
+        books, session = _who(request)
+        if session is None:
+            return RedirectResponse("/in", 303)
+        return await run_in_threadpool(_said, does, request, books, session)
+
+    return handler
+
+
+def form(does: Form) -> Handler:
+    """Take a form that the steward was shown, once."""
+
+    @wraps(does)
+    async def handler(request: Request) -> Response:
+        books, session = _who(request)
+        if session is None:
+            return RedirectResponse("/in", 303)
+        async with request.form(max_files=1, max_fields=10) as sent:
+            if not session.may_write:
+                return _message(
+                    request, session, "Only the steward can do that: sign in as one.", 403
+                )
+            if not session.take(str(sent.get("form", ""))):
+                return _message(
+                    request,
+                    session,
+                    "Nothing was done: this form was sent before, or is too old. Open the page again.",
+                    409,
+                )
+            return await run_in_threadpool(_said, does, request, books, session, sent)
+
+    return handler
+
+
+def _said(does: Callable[..., Response], request: Request, *given: Any) -> Response:
+    try:
+        return does(request, *given)
+    except CollegiumError as error:
+        session = given[1]
+        return _message(request, session, f"{str(error)[:1].upper()}{str(error)[1:]}.", 400)
+
+
+# Signing in and out
+
+
+async def sign_in_page(request: Request) -> Response:
+    """Ask for a secret."""
+    return _rendered(request, None, "sign_in.html.j2", 200, told="")
+
+
+async def sign_in(request: Request) -> Response:
+    """Take a secret, and begin a session."""
+    books = _books(request)
+    async with request.form(max_files=0, max_fields=5) as sent:
+        secret = str(sent.get("secret", ""))
+    try:
+        name = await run_in_threadpool(books.doorkeeper.sign_in, secret.strip())
+    except TooManyTriesError as error:
+        told = f"{str(error)[:1].upper()}{str(error)[1:]}."
+        return _rendered(request, None, "sign_in.html.j2", 429, told=told)
+    if name is None:
+        told = "This is neither the steward's secret nor the reader's."
+        return _rendered(request, None, "sign_in.html.j2", 403, told=told)
+    answer = RedirectResponse("/", 303)
+    is_secure = request.url.scheme == "https"
+    answer.set_cookie(COOKIE, name, httponly=True, samesite="strict", secure=is_secure, path="/")
+    return answer
+
+
+async def sign_out(request: Request) -> Response:
+    """End a session."""
+    books, session = _who(request)
+    async with request.form(max_files=0, max_fields=5) as sent:
+        if session is not None and session.take(str(sent.get("form", ""))):
+            books.doorkeeper.sign_out(request.cookies.get(COOKIE))
+    answer = RedirectResponse("/in", 303)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+# Pages
+
+
+@page
+def overview(request: Request, books: Books, session: Session) -> Response:
+    """Show how people stand, what was released, and which levels there are to choose."""
+    standings = books.ledger.standings()
+    releases = [release_line(*one) for one in books.ledger.releases()]
+    is_pure = books.ledger.lifetime.promise is Promise.PURE
+    return _rendered(
+        request,
+        session,
+        "overview.html.j2",
+        title=STANDINGS,
+        standings=standing_columns(standings) if standings else None,
+        releases=releases,
+        levels={
+            name: f"ε = {down(one.epsilon)}" + ("" if is_pure else f", δ = {down(one.delta)}")
+            for name, one in books.stated.policy.levels.items()
+        },
+        ledger=str(books.ledger),
+    )
+
+
+@page
+def people_page(request: Request, books: Books, session: Session) -> Response:
+    """Show the forms about people."""
+    return _rendered(
+        request,
+        session,
+        "people.html.j2",
+        counts=books.links.counts(),
+        forms=[session.form() for _ in range(3)],
+    )
+
+
+@page
+def history_page(request: Request, books: Books, session: Session) -> Response:
+    """Show what happened, newest first."""
+    entries = books.ledger.history()
+    lines = [(one.number, one.at, what_happened(one)) for one in reversed(entries[-_MOST_SHOWN:])]
+    return _rendered(request, session, "history.html.j2", lines=lines, total=len(entries))
+
+
+@form
+def make_links(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Make links, and send them as a table: they are not kept."""
+    names = _names_in(sent)
+    days = str(sent.get("days", ""))
+    if not days.isdecimal():
+        raise InputError("say for how many days the links are good, as a whole number")
+    tokens = books.make_links(names, int(days[:6]))
+    address = str(request.app.state.address)
+    links = [f"{address}/me/{token}/" for token in tokens]
+    table = csv_for_people(pd.DataFrame({"person": names, "link": links}))
+    return Response(
+        table,
+        media_type="text/csv; charset=utf-8",
+        headers={"content-disposition": 'attachment; filename="links.csv"'},
+    )
+
+
+@form
+def revoke_links(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """End the links of some people."""
+    ended = books.revoke(_names_in(sent))
+    return _message(
+        request, session, f"{ended:,} {'link was' if ended == 1 else 'links were'} ended."
+    )
+
+
+@form
+def show_receipt(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Show a person's receipt, as they see it."""
+    name = _name_in(sent)
+    account = books.ledger.account_of(name)
+    receipt = receipt_of(name, account, books.ledger.neighbours)
+    return _rendered(request, session, "receipt_page.html.j2", text=receipt.as_text())
+
+
+@form
+def leaves(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Enter that a person has left, after asking once."""
+    name = _name_in(sent)
+    account = books.ledger.account_of(name)
+    if account is None:
+        raise InputError(
+            "the ledger knows nobody of this name, so nothing was changed: check that it is spelt as in the "
+            "records"
+        )
+    if account.standing.has_left:
+        return _message(request, session, "This person has left already: nothing was changed.")
+    if sent.get("sure") != "yes":
+        return _rendered(
+            request,
+            session,
+            "sure.html.j2",
+            name=name,
+            action="/people/leaves",
+            form=session.form(),
+        )
+    books.ledger.forget(name)
+    books.revoke([name])
+    return _message(
+        request,
+        session,
+        "No further release will use this person's records. What was spent stays in the ledger. Files of "
+        "records, and models trained on them, are not changed: for a study, use `collegium forget`.",
+    )
+
+
+# What they have in common
+
+
+def _books(request: Request) -> Books:
+    books: Books = request.app.state.books
+    return books
+
+
+def _who(request: Request) -> tuple[Books, Session | None]:
+    books = _books(request)
+    session = books.doorkeeper.session(request.cookies.get(COOKIE))
+    if session is not None:
+        request.scope["role"] = session.role
+    return books, session
+
+
+def _names_in(sent: FormData) -> list[str]:
+    """Read names: one in each line of a field, or of an uploaded file."""
+    given = sent.get("file")
+    if isinstance(given, UploadFile) and given.filename:
+        try:
+            text = given.file.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InputError(
+                "the file is no text: give a text or CSV file with one name in each line, in UTF-8"
+            ) from None
+    else:
+        text = str(sent.get("names", ""))
+    lines = (
+        pd.read_csv(
+            io.StringIO(text),
+            header=None,
+            names=["name"],
+            dtype=str,
+            keep_default_na=False,
+            usecols=[0],
+        )
+        if text.strip()
+        else pd.DataFrame({"name": []})
+    )
+    names = [one for one in dict.fromkeys(lines["name"].str.strip() if len(lines) else []) if one]
+    if not names:
+        raise InputError("no name was given: write one in each line")
+    if len(names) > _MOST_NAMES:
+        raise InputError(f"{len(names):,} names were given: at most {_MOST_NAMES:,} at once")
+    return names
+
+
+def _name_in(sent: FormData) -> str:
+    name = str(sent.get("name", "")).strip()
+    if not name:
+        raise InputError("no name was given: write it as it is spelt in the records")
+    return name
+
+
+@cache
+def _environment() -> Environment:
+    base = environment()
+    assert base.loader is not None
+    return base.overlay(loader=ChoiceLoader([PackageLoader("collegium", "desk"), base.loader]))
+
+
+def _rendered(
+    request: Request, session: Session | None, template: str, status: int = 200, **slots: Any
+) -> Response:
+    way_out = None if session is None else session.form()
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            session=session, may_write=bool(session and session.may_write), out=way_out, **slots
+        )
+    )
+    return HTMLResponse(text, status)
+
+
+def _message(request: Request, session: Session, text: str, status: int = 200) -> Response:
+    title = "Done" if status == 200 else "Not done"
+    return _rendered(request, session, "message.html.j2", status, text=text, title=title)

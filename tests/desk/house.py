@@ -1,0 +1,80 @@
+"""A desk to knock at: a ledger, levels, a clock that is set by hand, and browsers that keep cookies."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from starlette.testclient import TestClient
+
+from collegium import Ledger
+from collegium.desk.application import application
+from collegium.desk.books import Books
+from collegium.desk.links import Links
+from collegium.study.policy_file import read_policy
+
+ADDRESS = "http://127.0.0.1:8765"
+LEVELS = 'levels = { high = 1.0, average = 2.0, "low <b>" = 3.0 }\ndelta = 1e-5\n'
+
+
+class House:
+    """A desk, and all that surrounds it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "policy.toml").write_text(LEVELS)
+        Ledger.create(folder / "people.ledger")
+        self.again()
+
+    def again(self):
+        """Begin anew with what is there, as another process does."""
+        self.ledger = Ledger(self.folder / "people.ledger")
+        self.policy = read_policy(self.folder / "policy.toml")
+        self.log, self.now = [], datetime(2026, 1, 1, tzinfo=UTC)
+        self.seconds = [0.0]
+        self.open()
+
+    def open(self):
+        """Open the desk, perhaps again."""
+        self.books = Books(self.ledger, self.policy, self.folder / "desk")
+        self.books.links = Links(self.folder / "desk" / "links.sqlite", lambda: self.now)
+        self.books.doorkeeper._clock = lambda: self.seconds[0]
+        self.secrets = self.books.new_secrets or self.secrets
+        self.app = application(self.books, ADDRESS, self.log.append)
+
+    def browser(self, **more):
+        """A browser that has not been here."""
+        return TestClient(self.app, base_url=ADDRESS, follow_redirects=False, **more)
+
+    def steward(self, role="steward"):
+        """A browser in which somebody has signed in."""
+        browser = self.browser()
+        answer = browser.post("/in", data={"secret": self.secrets[role]})
+        assert answer.status_code == 303 and answer.headers["location"] == "/"
+        return browser
+
+    def links(self, names, days="30", browser=None):
+        """Links of some people, as the steward gets them."""
+        browser = browser or self.steward()
+        given = {"form": form_of(browser, "/people/links"), "names": "\n".join(names), "days": days}
+        answer = browser.post("/people/links", data=given)
+        assert answer.status_code == 200, answer.text
+        rows = [line.split(",") for line in answer.text.splitlines()[1:]]
+        return {name: link.removeprefix(ADDRESS) for name, link in rows}
+
+    def later(self, **how):
+        """Let time pass, for links."""
+        self.now += timedelta(**how)
+
+
+def form_of(browser, action):
+    """Name of a form of the page of people, by where it goes."""
+    text = browser.get("/people").text
+    forms = re.findall(r"<form.*?</form>", text, re.DOTALL)
+    (one,) = [form for form in forms if f'"{action}"' in form]
+    return re.search(r'name="form" value="([^"]+)"', one)[1]
+
+
+def choose(browser, link, level, version=None):
+    """Choose a level on a person's page, by number."""
+    page = browser.get(link)
+    version = version or re.search(r'name="version" value="(\d+)"', page.text)[1]
+    return browser.post(f"{link}choice", data={"level": level, "version": version})

@@ -1,0 +1,183 @@
+"""The story of a desk in a real browser, and of a desk that is killed at any moment."""
+
+import http.client
+import multiprocessing
+import os
+import re
+import signal
+import socket
+import threading
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+import uvicorn
+
+from collegium import Ledger
+from collegium.desk.application import application
+from tests.desk.chromium import CHROMIUM, Browser
+from tests.desk.house import ADDRESS, House, choose
+
+NAMES = [f"patient-{number}" for number in range(40)]
+
+
+class Served(House):
+    """A desk that real programs can call."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.app = application(self.books, self.address, self.log.append)
+        self.server = uvicorn.Server(uvicorn.Config(self.app, log_level="critical"))
+        self.thread = threading.Thread(target=lambda: self.server.run(sockets=[self.socket]))
+        self.thread.start()
+
+    def close(self):
+        self.server.should_exit = True
+        self.thread.join()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
+def test_the_story_of_a_steward_and_forty_people(tmp_path):
+    house = Served(tmp_path)
+    browser = Browser(tmp_path)
+    try:
+        _story(house, browser, tmp_path)
+    finally:
+        browser.close()
+        house.close()
+
+
+def _story(house, browser, folder):
+    browser.open(house.address)
+    browser.type("#secret", house.secrets["steward"])
+    browser.enter()
+    assert "The ledger knows nobody yet." in browser.text()
+    browser.press("People")
+    browser.type("#names", "\n".join(NAMES))
+    browser.press("Make links", loads=False)
+    rows = [line.split(",") for line in browser.downloaded("links*.csv").splitlines()[1:]]
+    links = dict(rows)
+    assert list(links) == NAMES and all(link.startswith(house.address) for link in links.values())
+
+    wide = []
+    for number, (name, link) in enumerate(links.items()):
+        browser.open(link)
+        assert name in browser.text() and "No release has used your records yet." in browser.text()
+        if number == 0:
+            wide += [w for w in (400, 800, 1200) if browser.is_wider_than(w)]
+        buttons = "[...document.querySelectorAll('button')]"
+        assert (
+            browser.tell(f"{buttons}.filter(b => b.innerText == 'Choose this level').length") == 3
+        )
+        browser.tell(f"{buttons}[{number % 3}].focus()")  # by keyboard
+        browser.enter()
+        assert "Your choice has been entered." in browser.text()
+        if number < 3:  # these change their minds
+            browser.press("Choose this level")
+            assert "Your choice has been entered." in browser.text()
+        if number == 3:  # and this one leaves
+            browser.press("I want to leave")
+            assert "Do you want to leave?" in browser.text()
+            browser.press("Yes, I leave")
+            assert "You have left." in browser.text()
+    for page in ("", "/people", "/history"):
+        browser.open(house.address + page)
+        wide += [(page, width) for width in (400, 800, 1200) if browser.is_wider_than(width)]
+    assert not wide
+    assert "a person left" in browser.text()
+    browser.open(house.address)
+    assert len(np.frombuffer(browser.picture(), np.uint8)) > 5_000
+    browser.press("Sign out (steward)")
+    assert "Secret" in browser.text()
+
+    assert {request.split("/me/")[0].removesuffix("/") for request in browser.requests} <= {
+        house.address,
+        *(
+            f"{house.address}/{page}"
+            for page in ("in", "out", "people", "history", "style.css", "favicon.ico")
+        ),
+        f"{house.address}/people/links",
+    }
+    assert browser.complaints == []
+    standings = house.ledger.standings()
+    assert sum(one.owners for one in standings) == 40
+    assert sum(one.owners for one in standings if one.has_left) == 1
+    kinds = [entry.kind for entry in house.ledger.history()]
+    assert [kinds.count(kind) for kind in ("join", "change", "leave")] == [40, 3, 1]
+    assert house.ledger.verify() == len(kinds)
+
+
+def _desk(folder, port):
+    """A desk in a process of its own, on what is there."""
+    house = House.__new__(House)
+    house.folder, house.secrets = folder, {}
+    house.again()
+    app = application(house.books, ADDRESS, lambda line: None)
+    uvicorn.run(app, port=port, log_level="critical")
+
+
+def test_a_desk_that_is_killed_loses_no_choice_and_enters_none_twice(tmp_path):
+    house = House(tmp_path)
+    links = house.links(["ann", *NAMES[:3]])
+    choose(house.browser(), links["ann"], "0")
+    house.books.close()
+    rng = np.random.default_rng(28)
+    port = _free_port()
+    said, level = [], "0"
+    for _ in range(20):
+        desk = multiprocessing.get_context("fork").Process(target=_desk, args=(tmp_path, port))
+        desk.start()
+        _wait_for(port)
+        delay = float(rng.choice([0.0, rng.uniform(0, 0.01), rng.uniform(0, 0.06)]))
+        page = _asked(port, "GET", links["ann"])
+        version = re.search(r'name="version" value="(\d+)"', page)[1]
+        level = str((int(level) + 1) % 3)
+        timer = threading.Timer(delay, os.kill, (desk.pid, signal.SIGKILL))
+        timer.start()
+        answer = _asked(port, "POST", f"{links['ann']}choice", {"level": level, "version": version})
+        timer.join()
+        desk.join()
+        ledger = Ledger(tmp_path / "people.ledger")
+        grants = ledger.account_of("ann").grants
+        entered = len(grants) == int(version) + 1
+        assert entered or len(grants) == int(version)
+        assert entered or answer is None  # what was confirmed is there
+        said.append(answer is not None)
+        if entered:
+            assert grants[-1].level == list(house.books.levels)[int(level)]
+        else:
+            level = str((int(level) - 1) % 3)
+        assert ledger.verify() == len(ledger.history())
+    assert len(said) == 20 and not all(said)
+
+
+def _free_port():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
+
+
+def _wait_for(port):
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            pass
+
+
+def _asked(port, method, address, form=None):
+    """The answer's text, or where it leads; None if there was none."""
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    headers = {"host": "127.0.0.1", "content-type": "application/x-www-form-urlencoded"}
+    try:
+        connection.request(method, address, urlencode(form) if form else None, headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        assert answer.status in (200, 303), (answer.status, text)
+        return answer.headers.get("location") or text
+    except (http.client.HTTPException, OSError):
+        return None
+    finally:
+        connection.close()
