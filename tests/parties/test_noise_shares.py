@@ -163,7 +163,7 @@ def test_shares_that_are_too_small_are_refused():
 
 
 def test_what_is_drawn_has_the_law_of_the_convolution():
-    """Chi-square at share 2 and 3 parties, over cells of at least 50 expected; false alarms: 1e-6."""
+    """Chi-square at share 2 and 3 parties, over cells of at least 50 expected; false alarms: 1e-8."""
     share, parties, size = 2.0, 3, 200_000
     noise = Noise("gaussian", share)
     drawn = sum(noise.drawn(size, operating_system_words) for _ in range(parties))
@@ -173,4 +173,4 @@ def test_what_is_drawn_has_the_law_of_the_convolution():
     inner = law * size >= 50
     observed = [*counts[inner], counts[~inner].sum()]
     expected = [*(law[inner] * size), law[~inner].sum() * size]
-    assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-6
+    assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-8
