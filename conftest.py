@@ -4,6 +4,7 @@ import gc
 import math
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -76,7 +77,7 @@ def pytest_configure() -> None:
     if "PYTEST_DEBUG_TEMPROOT" not in os.environ and memory.is_dir():
         about = os.statvfs(memory)
         if about.f_bavail * about.f_frsize > 4 * 2**30 and not about.f_flag & os.ST_NOEXEC:
-            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.tempdir = str(memory)
 
 
 class FilesInOneProcess(LoadScopeScheduling):
