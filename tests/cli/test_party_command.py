@@ -73,7 +73,7 @@ def asked(tmp_path, monkeypatch) -> Hospitals:
     monkeypatch.setenv("COLLEGIUM_LEDGER", "none")
     hospitals = Hospitals(tmp_path, NoServer())
     hospitals.write("statistics")
-    hospitals.change("a", "study.toml", "give_up_s = 30", "give_up_s = 0.01")
+    hospitals.change("a", "study.toml", "give_up_s = 300", "give_up_s = 0.01")
     return hospitals
 
 

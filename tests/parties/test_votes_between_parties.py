@@ -39,16 +39,19 @@ from collegium.errors import InputError, PrivacyWarning
 from collegium.noise.sources import SeededNoise
 from collegium.noise.sums import Integers, Noise
 from collegium.parties.collective import _written, people_by_party, with_everybody
+from collegium.parties.waiting import SumNotOpenedError
 from collegium.pate.between_parties import JointVotes, part_of, shared_plan
 from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import Recipe
+from collegium.pate.voting.charging import LOST
 from collegium.pate.voting.composition import replay
 from collegium.pate.voting.joint_labelling import JointLabelling
-from collegium.pate.voting.labelling import LabellingJob
+from collegium.pate.voting.labelling import LabellingJob, Labels
 from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Weighting
 from collegium.runs.records import Records
+from collegium.study.journal import FileJournal
 from tests.parties.parties_in_threads import NAMES, Hospitals
 
 N, N_PUBLIC, K = 1200, 150, 48
@@ -403,6 +406,73 @@ def test_many_at_once_ends_where_one_after_the_other_does(
     )
     replay(mechanism, electorate, many.outcomes)  # what a ledger is told: within the budgets, too
     assert noise.sums <= (1 if mechanism.name == "gnmax" else 24)
+
+
+class CutOff(NoNoise):
+    """Is cut off in a sum, or finds that one is not opened; 0: in none."""
+
+    def __init__(self, number: int, error: type[BaseException]) -> None:
+        super().__init__()
+        self.number, self.error = number, error
+        self.names: list[tuple[int, str]] = []
+
+    def noised(
+        self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str
+    ) -> Integers:
+        self.names.append((query, purpose))
+        found = super().noised(sensitive_sum, noise, query=query, purpose=purpose)
+        if self.sums == self.number:
+            raise self.error("in a sum")
+        return found
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SumNotOpenedError])
+def test_a_batch_that_was_cut_off_is_taken_up_and_one_that_is_not_opened_is_lost(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    """In whichever sum: the same sums, outcomes and account, to the last bit, as where nothing happened."""
+    rng = np.random.default_rng(5)
+    groups = {"high": Budget(5.0), "low": Budget(8.0)}
+    electorate = Weighting().plan(groups, {"high": 600, "low": 400}, 20).electorate(0)
+    mechanism = ConfidentGNMax(threshold=13, sigma_threshold=9, sigma=6)
+    shares = rng.dirichlet(np.full(4, 0.3), 60)
+    votes = VoteTable.from_predictions(
+        np.stack([rng.choice(4, 20, p=one) for one in shares]), n_classes=4
+    )
+
+    def ask(noise: NoNoise, path: Path | None = None) -> tuple[Labels, dict[str, Any]]:
+        pricing = WorstCasePricing(mechanism, electorate)
+        journal = None if path is None else FileJournal(path, n_values=5)
+        job = JointLabelling(
+            votes, electorate, mechanism, pricing, noise, np.arange(60), journal=journal
+        )
+        return job.run(), pricing.accountant.state()
+
+    whole = CutOff(0, error)
+    expected, account = ask(whole)
+    assert whole.sums > 4
+    assert expected.stop_reason == "budget"
+    for number in range(1, whole.sums + 1):
+        path = tmp_path / f"{number}.journal"
+        noise = CutOff(number, error)
+        if error is SumNotOpenedError:
+            found, after = ask(noise, path)
+            (batch,) = {noise.names[number - 1][0]}
+            its = [one for one in found.outcomes if one.verdict == LOST]
+            assert its and its[0].position == batch
+            assert [one.position for one in its] == [batch + step for step in range(len(its))]
+            replayed = replay(mechanism, electorate, found.outcomes).account.state()
+            assert replayed["spent"] == after["spent"]
+            continue
+        with pytest.raises(KeyboardInterrupt):
+            ask(noise, path)
+        again = CutOff(0, error)
+        found, after = ask(again, path)
+        assert found.outcomes == expected.outcomes and after == account
+        begun = noise.names[-1][0]
+        assert again.names == [one for one in whole.names if one[0] >= begun]
+        once_more = CutOff(0, error)
+        assert ask(once_more, path)[1] == account and not once_more.names
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5))

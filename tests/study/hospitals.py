@@ -22,6 +22,7 @@ import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
 import collegium.cli.blocks, collegium.cli.progress, collegium.ledger.ledger
 import collegium.study.runner, collegium.study.methods.dpsgd.method
 import collegium.study.methods.statistics.method, collegium.study.methods.synthesis.method
+import collegium.study.methods.votes.method, skops.io, sklearn.naive_bayes
 import collegium.parties.ciphers as ciphers
 import cryptography.hazmat.primitives.asymmetric.ed25519
 from collegium.cli.main import _built, app, main
@@ -84,7 +85,7 @@ collective = "collective.toml"
 key = "own.key"
 folder = "../shared"
 poll_s = 0.01
-give_up_s = 30
+give_up_s = 300
 {parties}
 """
 METHODS = {
@@ -105,10 +106,28 @@ kind = "none"
 [dpsgd]
 steps = 3
 """,
+    "pate": """
+[preprocessing]
+kind = "none"
+[teachers]
+model = "sklearn.naive_bayes.GaussianNB"
+n_teachers = 12
+[aggregation]
+aggregator = "confident"
+threshold = 7
+sigma_threshold = 30
+sigma = 40
+query_order = "doubtful"
+[student]
+model = "sklearn.naive_bayes.GaussianNB"
+[run]
+n_jobs = 1
+""",
 }
-DATA = {
-    "dpsgd": 'public = "public.csv"\ntarget = "sick"\nclasses = [false, true]\nnot_identifiers = ["age"]'
-}
+LEARNT = (
+    'public = "public.csv"\ntarget = "sick"\nclasses = [false, true]\nnot_identifiers = ["age"]'
+)
+DATA = {"dpsgd": LEARNT, "pate": LEARNT}
 NAMES = ("a", "b", "c")
 
 
@@ -132,7 +151,7 @@ class Server:
         """End it; commands that still run are left to end by themselves."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(1200)
 
 
 class Hospitals:
@@ -193,12 +212,12 @@ class Hospitals:
 
     def first_to_end(self, names: set[str]) -> str:
         """Wait until the command of one of them has ended."""
-        for _ in range(6000):
+        for _ in range(30_000):
             for name in sorted(names):
                 if (self.folder / name / "ended.txt").exists():
                     return name
             time.sleep(0.01)
-        raise AssertionError(f"none of {sorted(names)} has ended within a minute")
+        raise AssertionError(f"none of {sorted(names)} has ended within five minutes")
 
     def run_all(self) -> list[int]:
         """Run the study at all of them."""
@@ -225,8 +244,8 @@ class Hospitals:
 
 
 def _read(path: Path) -> str:
-    for _ in range(6000):
+    for _ in range(30_000):
         if path.exists() and (content := path.read_text()):
             return content
         time.sleep(0.01)
-    raise AssertionError(f"{path} was not written within a minute")
+    raise AssertionError(f"{path} was not written within five minutes")

@@ -13,7 +13,7 @@ from collegium.dpsgd.settings import FULL_BATCH
 from collegium.errors import InputError
 from collegium.noise.sources import noise_from
 from collegium.personalisation.bins import few_budgets
-from collegium.runs.public_digests import digest, features_of
+from collegium.runs.public_digests import facts_of
 from collegium.runs.records import Records
 
 if TYPE_CHECKING:
@@ -55,11 +55,7 @@ def together(
         "preprocessing": recipe.preprocessing,
         "random_state": recipe.seed,
         "bounds": recipe.bounds,
-        "classes": records.classes.tolist(),
-        "features": features_of(records.X),
-        "public records": digest(records.X_public),
-        "classes of public records": digest(y_public),
-        "people are named": records.budgets.named,
+        **facts_of(records, y_public),
     }
     release = party.release(name)
     with release:

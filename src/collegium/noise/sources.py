@@ -66,7 +66,7 @@ class SecureNoise(LocalSum):
 
     @property
     def description(self) -> str:
-        """What to print beside every guarantee."""
+        """Where the noise comes from, in words."""
         return "cryptographic noise of the operating system, exactly rounded to a grid of 2**-20"
 
     def _words(self, stream: str, query: int, purpose: str) -> RandomWords:
@@ -109,7 +109,7 @@ class SeededNoise(LocalSum):
 
     @property
     def description(self) -> str:
-        """What to print beside every guarantee."""
+        """Where the noise comes from, in words."""
         return "not private: seeded noise"
 
     def _words(self, stream: str, query: int, purpose: str) -> RandomWords:

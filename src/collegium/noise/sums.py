@@ -124,7 +124,7 @@ class NoisySum(Protocol):
 
     @property
     def description(self) -> str:
-        """What to print beside every guarantee."""
+        """Where the noise comes from, in words."""
         ...
 
     @property
@@ -169,7 +169,7 @@ class LocalSum(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """What to print beside every guarantee."""
+        """Where the noise comes from, in words."""
 
     @abstractmethod
     def _words(self, stream: str, query: int, purpose: str) -> RandomWords:

@@ -12,6 +12,7 @@ from collegium.parties.mailbox import Mailbox
 from collegium.parties.members import Agreement, IdentityKey
 from collegium.parties.messages import Label, Post
 from collegium.parties.noise_shares import share_of
+from collegium.parties.quorum import Quorum
 from collegium.parties.session import Session, begin
 from collegium.parties.summing import Opened, Summing
 from collegium.parties.waiting import Patience, Steps, SumNotOpenedError
@@ -21,7 +22,41 @@ _MOST_SIZE = 2**27
 _ENDED = b"nothing was opened\n"
 
 
-class PartySum:
+class NoiseOfParties:
+    """What is known of the noise in a sum of parties before anything is drawn.
+
+    ``quorum``: of the parties.
+    ``source``: where this party's share of the noise comes from.
+    """
+
+    def __init__(self, quorum: Quorum, source: LocalSum) -> None:
+        self._quorum, self._source = quorum, source
+        self.present: tuple[int, ...] = ()
+
+    @property
+    def is_private(self) -> bool:
+        """Whether a privacy guarantee may be stated: as this party's share of the noise allows."""
+        return self._source.is_private
+
+    @property
+    def description(self) -> str:
+        """Where it comes from, in words: an answer prints it, statements say so of their arrangement."""
+        return (
+            f"noise in shares of {self._quorum.parties} parties, enough for {self._quorum.drop_outs} that "
+            f"stay away and {self._quorum.colluders} that collude; of each: {self._source.description}"
+        )
+
+    @property
+    def excess(self) -> float:
+        """How much larger the noise in a sum is than what was asked for: at most, or in the last sum.
+
+        As a multiple of the standard deviation: error bars are that much wider. The account is not smaller:
+        colluders can subtract the difference.
+        """
+        return self._quorum.excess(len(self.present) or self._quorum.parties)
+
+
+class PartySum(NoiseOfParties):
     """A sum with terms at several parties: one party's part in it.
 
     A :class:`~collegium.noise.sums.NoisySum`: every party runs the same method with the same public plan on
@@ -91,38 +126,13 @@ class PartySum:
         patience: Patience | None = None,
         attempts: int | None = None,
     ) -> None:
+        super().__init__(agreement.quorum, source or SecureNoise())
         self._post = Post(agreement, key, mailbox, memory)
-        self._attempts = attempts
-        self._quorum = agreement.quorum
-        self._source, self._patience = source or SecureNoise(), patience or Patience()
+        self._attempts, self._patience = attempts, patience or Patience()
         self._session: Session | None = None
         self._last: Summing | None = None
         self._done: set[tuple[int, str]] = set()
-        self.present: tuple[int, ...] = ()
         self.about = ""
-
-    @property
-    def is_private(self) -> bool:
-        """Whether a privacy guarantee may be stated: as this party's share of the noise allows."""
-        return self._source.is_private
-
-    @property
-    def description(self) -> str:
-        """What to print beside every guarantee."""
-        return (
-            f"noise in shares of {self._quorum.parties} parties, enough for {self._quorum.drop_outs} that "
-            f"stay "
-            f"away and {self._quorum.colluders} that collude; of each: {self._source.description}"
-        )
-
-    @property
-    def excess(self) -> float:
-        """How much larger the noise in a sum is than what was asked for: at most, or in the last sum.
-
-        As a multiple of the standard deviation: error bars are that much wider. The account is not smaller:
-        colluders can subtract the difference.
-        """
-        return self._quorum.excess(len(self.present) or self._quorum.parties)
 
     def noised(
         self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str

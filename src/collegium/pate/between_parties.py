@@ -34,16 +34,18 @@ from collegium.noise.sums import NoisySum
 from collegium.parties.collective import people_by_party, with_everybody
 from collegium.pate.queries.selection import ACTIVE
 from collegium.pate.recipe import Recipe
+from collegium.pate.settings import Account
+from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.release import HISTOGRAM
 from collegium.pate.voting.vote_table import ABSTAIN, VoteTable
-from collegium.personalisation import Weighting
+from collegium.personalisation import Personalisation, Weighting
 from collegium.personalisation.base import LEAST_QUOTA
 from collegium.personalisation.plan import GroupPlan, Plan
-from collegium.runs.public_digests import digest, features_of
+from collegium.runs.public_digests import facts_of
 from collegium.runs.records import Records
 
 if TYPE_CHECKING:
-    from collegium.parties.collective import Census, Party, PartyRelease
+    from collegium.parties.collective import Census, Collective, Party, PartyRelease
 
 PERSON = "person"
 UNITS = (PERSON, PARTY)
@@ -70,20 +72,41 @@ class JointVotes:
         table[:, self.columns] = votes.sensitive_table
         return VoteTable(table, self.plan.n_teachers, votes.n_classes, has_teachers=True)
 
+    def among_own(self, votes: VoteTable) -> VoteTable:
+        """Take the votes of this party's teachers from among all. **Sensitive.**"""
+        table = votes.sensitive_table[:, self.columns]
+        return VoteTable(table, self.own.n_teachers, votes.n_classes, has_teachers=True)
 
-def recipe_of_parties(recipe: Recipe, unit: str, party: Party, given: bool) -> Recipe:
-    """Refuse what one party alone would decide, or cannot be added up; histograms are what is released.
+
+def recipe_of_parties(recipe: Recipe, unit: str, n_parties: int, given: bool) -> Recipe:
+    """Make it one of several parties: histograms are what is released.
 
     ``given``: whether a number of teachers was.
+    Raises InputError as :func:`refuse_alone` does.
     """
+    how = (recipe.aggregator, recipe.account, recipe.personalisation, recipe.queries.query_order)
+    refuse_alone(*how, unit, given)
+    recipe = replace(recipe, queries=replace(recipe.queries, release=HISTOGRAM))
+    return recipe if unit != PARTY else replace(recipe, n_teachers=n_parties)
+
+
+def refuse_alone(
+    aggregator: Aggregator,
+    account: Account,
+    personalisation: Personalisation,
+    query_order: str,
+    unit: str,
+    given: bool,
+) -> None:
+    """Refuse what one party alone would decide, or cannot be added up."""
     check_choice("unit", unit, UNITS)
-    name, account = recipe.aggregator.name, recipe.account
-    if recipe.aggregator.noise != "gaussian":
+    name = aggregator.name
+    if aggregator.noise != "gaussian":
         raise InputError(
-            f"aggregator {name!r} has {recipe.aggregator.noise} noise, of which parties cannot add shares: "
+            f"aggregator {name!r} has {aggregator.noise} noise, of which parties cannot add shares: "
             "use gnmax or confident"
         )
-    if recipe.aggregator.consults_student:
+    if aggregator.consults_student:
         raise InputError(
             f"aggregator {name!r} asks a student of its own at each party, and students may differ by "
             "rounding: use gnmax or confident"
@@ -97,27 +120,25 @@ def recipe_of_parties(recipe: Recipe, unit: str, party: Party, given: bool) -> R
         raise InputError(
             f"price {account.price!r} does not pay for noisy counts, which all parties see: leave it out"
         )
-    if not isinstance(recipe.personalisation, Weighting):
+    if not isinstance(personalisation, Weighting):
         raise InputError(
-            f"personalisation {recipe.personalisation.name!r} lets groups share teachers, or takes turns: "
+            f"personalisation {personalisation.name!r} lets groups share teachers, or takes turns: "
             "between parties use 'weighting'"
         )
-    if recipe.queries.query_order == ACTIVE:
+    if query_order == ACTIVE:
         raise InputError(
             "query_order 'active' fits a student before each few questions, and parties ask many at once: "
             "use 'random', 'coverage' or 'doubtful'"
         )
-    recipe = replace(recipe, queries=replace(recipe.queries, release=HISTOGRAM))
     if unit != PARTY:
-        return recipe
-    if recipe.aggregator.has_check:
+        return
+    if aggregator.has_check:
         raise InputError(
             f"aggregator {name!r} asks whether a party's teachers agree, and with unit='party' each has one: "
             "use gnmax"
         )
     if given:
         raise InputError("with unit='party' each party has one teacher: leave n_teachers out")
-    return replace(recipe, n_teachers=len(party.collective.members))
 
 
 def together(
@@ -152,10 +173,7 @@ def together(
         "class_shares": (recipe.teacher_class_shares, recipe.student_class_shares),
         "goal": recipe.goal,
         "random_state": recipe.seed,
-        "classes": records.classes.tolist(),
-        "features": features_of(records.X),
-        "public records": digest(records.X_public),
-        "people are named": records.budgets.named,
+        **facts_of(records),
     }
     release = party.release(name)
     census = release.census(records.budgets, plan, noise_from(recipe.noise_seed))
@@ -165,15 +183,38 @@ def together(
 
 
 def joint_votes(
-    records: Records, recipe: Recipe, party: Party, release: PartyRelease, census: Census
+    recipe: Recipe,
+    budgets: Budgets,
+    census: Census,
+    collective: Collective,
+    number: int,
+    noise: NoisySum,
 ) -> JointVotes:
-    """Share the teachers out among parties and groups."""
-    names = [one.name for one in party.collective.members]
-    people = people_by_party(records.budgets, census)
-    plan, teachers = shared_plan(recipe, records.budgets, people, names)
-    own, columns = part_of(plan, teachers, names.index(party.name))
-    noise = release.sum_with(census, noise_from(recipe.noise_seed))
-    return JointVotes(plan, own, columns, noise)
+    """Share the teachers out among parties and groups.
+
+    ``budgets``: with the groups of everybody.
+    ``number``: of this party, from 1.
+    """
+    names = [one.name for one in collective.members]
+    people = people_by_party(budgets, census)
+    plan, teachers = shared_plan(recipe, budgets, people, names)
+    return JointVotes(plan, *part_of(plan, teachers, number - 1), noise)
+
+
+def planned_alone(recipe: Recipe, budgets: Budgets, noise: NoisySum) -> JointVotes:
+    """Plan before the others have told their numbers: as if all teachers learnt from people like these.
+
+    What is refused here would be with everybody, too: a group's part of all people can only become smaller.
+    """
+    sizes = budgets.public_sizes()
+    times = -(
+        -recipe.n_teachers // max(1, sum(sizes.values()))
+    )  # a small party need not have them all
+    many = {name: times * size for name, size in sizes.items()}
+    plan = recipe.personalisation.plan(budgets.groups, many, recipe.n_teachers)
+    groups = {name: replace(one, owners=sizes[name]) for name, one in plan.groups.items()}
+    plan = replace(plan, groups=groups, efficiency=plan.efficiency * budgets.kept)
+    return JointVotes(plan, plan, np.arange(plan.n_teachers), noise)
 
 
 def shared_plan(

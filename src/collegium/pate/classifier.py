@@ -41,6 +41,7 @@ from collegium.evaluation.quality import (
 )
 from collegium.index_alignment import refuse_other_order
 from collegium.models.preprocessing import TabularEncoder
+from collegium.noise.sources import noise_from
 from collegium.pate.between_parties import PERSON, joint_votes, recipe_of_parties, together
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
 from collegium.pate.classifier_settings import (
@@ -379,7 +380,8 @@ class PATEClassifier(ClassifierFace):
                 raise InputError(
                     "classes are missing: all parties need the same public list; give classes=[…]"
                 )
-            recipe = recipe_of_parties(recipe, unit, parties, self.n_teachers is not None)
+            how_many = len(parties.collective.members)
+            recipe = recipe_of_parties(recipe, unit, how_many, self.n_teachers is not None)
         elif unit != PERSON:
             raise InputError(
                 f"unit={unit!r} is for votes between parties: give parties, or leave it out"
@@ -411,7 +413,10 @@ class PATEClassifier(ClassifierFace):
                     records, recipe, unit, parties, release_name, by_rule
                 )
                 recipe = self._chosen(recipe, records)
-                joint = joint_votes(records, recipe, parties, release, census)
+                number = parties.collective.number_of(parties.key)
+                noise = release.sum_with(census, noise_from(recipe.noise_seed))
+                about = (records.budgets, census, parties.collective, number)
+                joint = joint_votes(recipe, *about, noise)
             return PateRun(
                 recipe,
                 records,

@@ -201,21 +201,8 @@ class PlannedVoting:
             self.price.name,
         )
         shows = queries.release == HISTOGRAM
-        if jointly:
-            assert isinstance(pricing, WorstCasePricing)
-            labels = JointLabelling(
-                votes,
-                self.electorate,
-                self.aggregator,
-                pricing,
-                noise,
-                asking,
-                max_queries=queries.max_queries,
-                max_labels=queries.max_labels,
-                progress=observer.advanced,
-            ).run()
-        else:
-            labels = self._asked(pricing, votes, asking, noise, student, memory, observer)
+        excess = noise.excess  # at most: a run that goes on has not seen who took part before
+        labels = self._asked(pricing, votes, asking, noise, student, memory, observer, jointly)
         privacy = statement(
             pricing.accountant,
             self.owners,
@@ -231,7 +218,7 @@ class PlannedVoting:
         n_classes, histograms = votes.n_classes, None
         if shows:
             histograms = released_histograms(
-                labels, self.electorate, self.aggregator, n_classes, noise.excess
+                labels, self.electorate, self.aggregator, n_classes, excess
             )
         return Released(labels, privacy, self.electorate, self.aggregator, histograms, n_classes)
 
@@ -244,31 +231,49 @@ class PlannedVoting:
         student: RefittedStudent | None,
         memory: Memory,
         observer: Observer,
+        jointly: bool,
     ) -> Labels:
-        """Ask one query after the other, as far as the memory does not know the answers."""
+        """Ask one query after the other, or many at once, as far as the memory does not know the answers."""
         queries = self.queries
         limits = (votes.n_queries, queries.max_queries, queries.max_labels)
         most = min(limit for limit in limits if limit is not None)
         block = queries_at_once(self.price.name, self.aggregator, self.electorate, most)
         journal = memory.journal(votes.n_classes + 1 if queries.release == HISTOGRAM else 0)
         ended = memory.ended()
+        limit = queries.max_queries if ended is None else ended[0]
         with memory.asking() as should_stop:
-            labels = LabellingJob(
-                votes,
-                self.electorate,
-                self.aggregator,
-                pricing,
-                noise,
-                asking,
-                student=student,
-                max_queries=queries.max_queries if ended is None else ended[0],
-                max_labels=queries.max_labels,
-                journal=journal,
-                block=block,
-                should_stop=should_stop,
-                progress=observer.advanced,
-                release=queries.release,
-            ).run()
+            if jointly:
+                assert isinstance(pricing, WorstCasePricing)
+                labels = JointLabelling(
+                    votes,
+                    self.electorate,
+                    self.aggregator,
+                    pricing,
+                    noise,
+                    asking,
+                    max_queries=limit,
+                    max_labels=queries.max_labels,
+                    journal=journal,
+                    progress=observer.advanced,
+                    tell=observer.note,
+                ).run()
+            else:
+                labels = LabellingJob(
+                    votes,
+                    self.electorate,
+                    self.aggregator,
+                    pricing,
+                    noise,
+                    asking,
+                    student=student,
+                    max_queries=limit,
+                    max_labels=queries.max_labels,
+                    journal=journal,
+                    block=block,
+                    should_stop=should_stop,
+                    progress=observer.advanced,
+                    release=queries.release,
+                ).run()
         if ended is not None:
             labels = Labels(labels.outcomes, labels.queries, labels.labels, ended[1])
         else:
@@ -457,7 +462,7 @@ class PateRun:
             recipe.teacher,
             X_asked,
             len(classes),
-            -(-self.records.budgets.n_records // self._taught.n_teachers),
+            -(-self.records.budgets.n_records // self.plan_of_own.n_teachers),
             recipe.names["teacher"],
         )
         queries = recipe.queries
@@ -514,14 +519,18 @@ class PateRun:
         return self._teaching(self.X_asked).votes_of(self.records, numbers)
 
     @property
-    def _taught(self) -> Plan:
+    def plan_of_own(self) -> Plan:
         """Of the teachers that learn here."""
         return self.plan if self._joint is None else self._joint.own
+
+    def votes_of_own(self, votes: VoteTable) -> VoteTable:
+        """Take the votes of the teachers that learnt here. **Sensitive.**"""
+        return votes if self._joint is None else self._joint.among_own(votes)
 
     def _teaching(self, X_asked: Any) -> Teaching:
         return self._kind_of_teaching(
             self.recipe,
-            self._taught,
+            self.plan_of_own,
             self.teachers_view,
             X_asked,
             self._lend_workers,

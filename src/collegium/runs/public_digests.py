@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
+
+if TYPE_CHECKING:
+    from collegium.runs.records import Records
+
+
+def facts_of(records: Records, y_public: NDArray[Any] | None = None) -> dict[str, Any]:
+    """What must be the same of the records of all who learn together: public ones, and no value of others.
+
+    ``y_public``: classes of the public records, where they are learnt from.
+    """
+    return {
+        "classes": records.classes.tolist(),
+        "features": features_of(records.X),
+        "public records": digest(records.X_public),
+        "classes of public records": digest(y_public),
+        "people are named": records.budgets.named,
+    }
 
 
 def features_of(records: Any) -> Any:

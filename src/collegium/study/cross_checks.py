@@ -145,8 +145,8 @@ def _check_parties(config: StudyConfig) -> None:
     if config.is_open or not config.kind.adds_up:
         chosen = "nothing says how it is learnt" if config.is_open else config.method.kind
         raise ConfigError(
-            "[parties] is for studies with method.kind = 'statistics', 'synthesis' or 'dpsgd', and here it "
-            f"is {chosen!r}: choose one of them, or remove [parties]"
+            "[parties] is for studies whose method.kind is one of 'pate', 'dpsgd', 'statistics' and "
+            f"'synthesis', and here it is {chosen!r}: choose one of them, or remove [parties]"
         )
     if config.study.name == Study.name:
         raise ConfigError("[parties] needs study.name: the parties know the release by it")

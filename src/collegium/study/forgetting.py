@@ -380,6 +380,10 @@ def _why_not_planned_again(config: StudyConfig, folder: StudyFolder) -> str:
             "its rows are read in parts",
         ),
         (config.kind.cannot_forget, config.kind.cannot_forget),
+        (
+            config.parties.collective is not None,
+            "the other parties plan with all whom this one has counted, and what it has posted stands",
+        ),
         (is_filtered, "everybody has an account of their own in it"),
         (
             is_by_votes and config.of(Teachers).assignment != "hash",

@@ -133,6 +133,11 @@ class FileJournal:
         """Tell whether :meth:`point_before` may have returned this: if not, it is another, or older."""
         return head == self._before_files.get(records)
 
+    @property
+    def reserved(self) -> tuple[int, list[int]] | None:
+        """Queries that may have been drawn, and have no outcome: position of the first, and their rows."""
+        return self._reserved
+
     def settled(self) -> list[Outcome]:
         """Outcomes that are durable, in order; queries that may have been drawn count as lost."""
         outcomes = list(self._settled)

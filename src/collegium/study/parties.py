@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budgets
+from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.noise.sums import Integers, LocalSum, Noise, NoisySum
 from collegium.parameters import settings_of
@@ -26,15 +28,17 @@ from collegium.parties.collective import (
     with_everybody,
 )
 from collegium.parties.members import IdentityKey
-from collegium.parties.party_sum import PartySum
-from collegium.parties.quorum import Quorum
+from collegium.parties.party_sum import NoiseOfParties, PartySum
 from collegium.parties.waiting import Patience, Waiting
 from collegium.runs.observer import Observer
+from collegium.runs.public_digests import facts_of
+from collegium.runs.records import Records
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.manifest_check import PARTIES
 from collegium.study.sections import Data, Privacy, Study
 
+R = TypeVar("R", bound=Records)
 PARTY_MEMORY = "parties"
 """Folder of the vault: what this party has posted, and the secrets of its sessions."""
 _KEPT = {"release": str, "census": [[dict]]}
@@ -56,10 +60,10 @@ class Alone:
     takes_up = False
     fingerprints: Mapping[str, str] = {}
 
-    def everybody(self, budgets: Budgets, relation: Neighbours, **facts: object) -> Budgets:
+    def everybody(self, budgets: Budgets, facts: Mapping[str, object]) -> Budgets:
         """Add the groups of all parties to what people here granted.
 
-        ``relation``, ``facts``: what else must be the same at all parties.
+        ``facts``: what else must be the same at all parties, beside settings, public files and the schema.
         """
         return budgets
 
@@ -103,6 +107,13 @@ class Others(Alone):
     ------
     InputError
         If the collective or the key cannot be read, or do not go together.
+
+    Attributes
+    ----------
+    census : list or None
+        What all have told, once they have.
+    number : int
+        This party's, from 1.
     """
 
     takes_up = True
@@ -120,35 +131,28 @@ class Others(Alone):
             IdentityKey.read(key),
             shared,
         )
-        self._number = self.collective.number_of(self._key)
+        self.number = self.collective.number_of(self._key)
         agreed = hashlib.sha256(self.collective.toml().encode()).hexdigest()
-        self.fingerprints = {"parties": f"{agreed} {self._number}"}
-        self._name, self._census = config.study.name, _kept_in(begun_in)
+        self.fingerprints = {"parties": f"{agreed} {self.number}"}
+        self._name, self.census = config.study.name, _kept_in(begun_in)
         self._budgets: Budgets | None = None
         self._plan: dict[str, object] = {}
         self._release: PartyRelease | None = None
         self._sum: PartySum | None = None
-        if self._census is not None and begun_in is not None:
+        if self.census is not None and begun_in is not None:
             self._name = read_json(begun_in.path / PARTIES, _KEPT)["release"]
 
-    def everybody(self, budgets: Budgets, relation: Neighbours, **facts: object) -> Budgets:
+    def everybody(self, budgets: Budgets, facts: Mapping[str, object]) -> Budgets:
         """Add the groups of all parties, if they have told theirs; see :meth:`Alone.everybody`."""
-        own = {
-            "people are named": budgets.named,
-            "neighbours": relation.name,
-            **{name.replace("_", " "): value for name, value in facts.items()},
-        }
-        self._budgets, self._plan = (
-            budgets,
-            {**_settings_of(self._config), **self._records(), **own},
-        )
-        return budgets if self._census is None else with_everybody(budgets, self._census)
+        own = {"people are named": budgets.named, **facts, **self._records()}
+        self._budgets, self._plan = budgets, {**_settings_of(self._config), **own}
+        return budgets if self.census is None else with_everybody(budgets, self.census)
 
     def noise(self, local: LocalSum) -> NoisySum:
         """Find the sum of all parties; one that cannot be drawn yet, while a study is only planned."""
-        if self._release is None or self._census is None:
+        if self._release is None or self.census is None:
             return PlannedSum(self.collective.quorum, local)
-        self._sum = self._release.sum_with(self._census, local, attempts=1)
+        self._sum = self._release.sum_with(self.census, local, attempts=1)
         return self._sum
 
     def arranged(self, arrangement: Arrangement) -> Arrangement:
@@ -167,7 +171,7 @@ class Others(Alone):
         party = Party(self.collective, self._key, self._shared, memory, self._patience(observer))
         self._release = party.release(self._name, goes_on=True)
         try:
-            if self._census is None:
+            if self.census is None:
                 self._take_census(folder, observer)
             yield True
         finally:
@@ -177,8 +181,8 @@ class Others(Alone):
         assert self._budgets is not None, "a study is planned before it joins others"
         assert self._release is not None
         observer.stage("census")
-        self._census = self._release.census(self._budgets, self._plan)
-        kept = {"release": self._name, "census": [list(one) for one in self._census]}
+        self.census = self._release.census(self._budgets, self._plan)
+        kept = {"release": self._name, "census": [list(one) for one in self.census]}
         folder.write_json(folder.path / PARTIES, kept)
         observer.waits("")
 
@@ -198,16 +202,8 @@ class Others(Alone):
 _SHARED = ("public", "public labels", "schema")
 
 
-class PlannedSum:
-    """The sum of a study that is planned, and has not joined the other parties: nothing is drawn through it.
-
-    ``quorum``: of the parties.
-    ``local``: source of this party's share of the noise.
-    """
-
-    def __init__(self, quorum: Quorum, local: LocalSum) -> None:
-        self.is_private, self.description = local.is_private, local.description
-        self.excess = quorum.excess(quorum.parties)
+class PlannedSum(NoiseOfParties):
+    """The sum of a study that has not joined the other parties: nothing is drawn through it."""
 
     def noised(
         self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str
@@ -221,6 +217,20 @@ def parties_of(
 ) -> Alone:
     """Find a study's other parties, if its file names any."""
     return ALONE if config.parties.collective is None else Others(config, fingerprints, begun_in)
+
+
+def learnt_together(parties: Alone, records: R, **facts: object) -> R:
+    """Add the people of other parties, who must see records and classes alike.
+
+    ``facts``: what else must be the same at all parties.
+    """
+    if records.arrangement.private_classes:
+        raise InputError(
+            "the list of classes is read off this party's labels, and all parties need the same one: give "
+            "data.classes"
+        )
+    budgets = parties.everybody(records.budgets, {**facts_of(records), **facts})
+    return replace(records, budgets=budgets, arrangement=parties.arranged(records.arrangement))
 
 
 def _kept_in(folder: StudyFolder | None) -> Census | None:

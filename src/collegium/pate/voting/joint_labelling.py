@@ -22,6 +22,12 @@ the queries been asked one after the other: the noises are independent, whenever
 that are charged beforehand compose (Smith & Thakurta 2022, arXiv 2210.17520). Everything that decides on the
 next batch (budgets, weights, noisy values that were opened) is the same at all parties, which therefore stop
 at the same query.
+
+**After a crash** or Ctrl-C, a batch that is reserved in the journal and has no outcome is taken up again:
+what this party has posted for it stands, so the same sums come of it as everywhere, and nothing more is
+charged. A sum that was not opened is lost, at all parties alike, and the rows of its batch are charged in
+full. The account is a function of the outcomes alone, bit for bit, whoever was cut off: were it charged batch
+by batch here and one by one there, rounding could let one party ask a query more.
 """
 
 from __future__ import annotations
@@ -35,11 +41,14 @@ from numpy.typing import NDArray
 from collegium.errors import InputError
 from collegium.noise.grid import GRID
 from collegium.noise.sums import Noise, NoisySum
-from collegium.pate.voting.charging import ANSWERED, REJECTED
+from collegium.parties.waiting import SumNotOpenedError
+from collegium.pate.voting.charging import ANSWERED, LOST, REJECTED, charge_again
 from collegium.pate.voting.choosing import Agenda, QueryChooser
 from collegium.pate.voting.labelling import (
     NO_LABEL,
+    Journal,
     Labels,
+    NoJournal,
     Outcome,
     refuse_noise_out_of_range,
     refuse_weights_off_the_grid,
@@ -53,6 +62,8 @@ Floats = NDArray[np.float64]
 
 MOST_NUMBERS = 2**20
 """Numbers in one sum: 8 MB of masked ones from each party."""
+MOST_QUERIES = 10**6
+"""Queries of one job: a sum is numbered by the first of its batch."""
 
 
 class JointLabelling:
@@ -64,7 +75,9 @@ class JointLabelling:
     ``noise``: adds up what the parties have.
     ``asking``: public order of the queries, or who chooses them, the same at all parties.
     ``max_queries``, ``max_labels``: stop after so many.
+    ``journal``: durable memory; default: none.
     ``progress``: called with the number of queries asked so far.
+    ``tell``: told of a sum that was not opened.
     """
 
     def __init__(
@@ -78,7 +91,9 @@ class JointLabelling:
         *,
         max_queries: int | None = None,
         max_labels: int | None = None,
+        journal: Journal | None = None,
         progress: Callable[[int], None] = lambda asked: None,
+        tell: Callable[[str], None] = lambda line: None,
     ) -> None:
         refuse_weights_off_the_grid(electorate)
         refuse_noise_out_of_range(aggregator, electorate)
@@ -91,26 +106,52 @@ class JointLabelling:
         self._account = pricing.accountant
         self._price = pricing.price(self._ballot)
         self._agenda = Agenda(asking, votes.n_queries, max_queries)
+        if self._agenda.limit > MOST_QUERIES:
+            raise InputError(
+                f"parties ask about at most {MOST_QUERIES:,} public records, and here are "
+                f"{self._agenda.limit:,}: set max_queries"
+            )
         self._max_labels = max_labels
-        self._progress = progress
-        self._batches = 0
+        self._journal: Journal = NoJournal() if journal is None else journal
+        self._progress, self._tell = progress, tell
 
     def run(self) -> Labels:
-        """Ask batch after batch, until something runs out."""
-        outcomes: list[Outcome] = []
+        """Charge again what is durable, then ask batch after batch, until something runs out."""
+        outcomes = self._restored()
         while True:
-            labelled = [one for one in outcomes if one.label != NO_LABEL]
-            reason, most = self._room(len(outcomes), len(labelled))
-            rows = self._agenda.block(len(outcomes), most, outcomes) if most else []
-            if not rows:
-                return Labels(
-                    outcomes,
-                    np.array([one.query for one in labelled], dtype=np.intp),
-                    np.array([one.label for one in labelled], dtype=np.intp),
-                    reason,
-                )
-            outcomes += self._asked(len(outcomes), rows)
+            first, labelled = len(outcomes), [one for one in outcomes if one.label != NO_LABEL]
+            if self._journal.reserved is None:
+                reason, most = self._room(first, len(labelled))
+                rows = self._agenda.block(first, most, outcomes) if most else []
+                if not rows:
+                    return Labels(
+                        outcomes,
+                        np.array([one.query for one in labelled], dtype=np.intp),
+                        np.array([one.label for one in labelled], dtype=np.intp),
+                        reason,
+                    )
+                self._journal.reserve(first, rows)
+            else:
+                _, rows = self._journal.reserved
+                for number, row in enumerate(rows):
+                    self._agenda.restore(first + number, row)
+            done = self._asked(first, rows)
+            self._journal.settle(done)
+            outcomes += done
             self._progress(len(outcomes))
+
+    def _restored(self) -> list[Outcome]:
+        """Charge again for what is durable, but for a batch that is to be taken up."""
+        begun = self._journal.reserved
+        outcomes = self._journal.settled()[: None if begun is None else begun[0]]
+        for one in outcomes:
+            self._agenda.restore(one.position, one.query)
+        self._charge(outcomes)
+        return outcomes
+
+    def _charge(self, outcomes: list[Outcome]) -> None:
+        for one in outcomes:
+            charge_again(self._account, self._price, one.verdict)
 
     def _room(self, asked: int, labels: int) -> tuple[str, int]:
         """Say how many queries may be asked at once, and why no more, if it is none."""
@@ -131,21 +172,33 @@ class JointLabelling:
         return "queries", int(min(paid, most))
 
     def _asked(self, first: int, rows: list[int]) -> list[Outcome]:
+        """Ask a batch: it is charged in full before anything is posted, and at what it did cost after."""
+        before = self._account.state()
+        self._account.charge(self._price.reserve, len(rows))
+        try:
+            outcomes = self._drawn(first, rows)
+        except SumNotOpenedError as error:
+            self._tell(str(error))
+            outcomes = [
+                Outcome(first + number, row, LOST, NO_LABEL) for number, row in enumerate(rows)
+            ]
+        self._account.restore(before)
+        self._charge(outcomes)
+        return outcomes
+
+    def _drawn(self, first: int, rows: list[int]) -> list[Outcome]:
         counts = self._votes.counts(np.asarray(rows, dtype=np.intp), self._ballot.weights)
         passes, checks = np.ones(len(rows), dtype=bool), None
         if self._aggregator.has_check:
-            self._account.charge(self._price.check, len(rows))
             scale = self._aggregator.check_scale * self._ballot.scale
-            checks = self._noised(counts.max(axis=1), scale, rows, "checks")
+            checks = self._noised(counts.max(axis=1), scale, first, rows, "checks")
             passes = checks >= self._aggregator.check_threshold * self._ballot.scale
         answered = np.flatnonzero(passes)
         noisy = np.full(counts.shape, np.nan)
         if answered.size:
-            self._account.charge(self._price.answer, int(answered.size))
             scale = self._aggregator.noise_scale * self._ballot.scale
             asked = [rows[number] for number in answered.tolist()]
-            noisy[answered] = self._noised(counts[answered], scale, asked, "answers")
-        self._batches += 1
+            noisy[answered] = self._noised(counts[answered], scale, first, asked, "answers")
         return [
             Outcome(
                 first + number,
@@ -159,7 +212,7 @@ class JointLabelling:
         ]
 
     def _noised(
-        self, sensitive_values: Floats, scale: float, rows: list[int], purpose: str
+        self, sensitive_values: Floats, scale: float, first: int, rows: list[int], purpose: str
     ) -> Floats:
         """Add up with the other parties: the only way from votes to an outcome.
 
@@ -171,6 +224,6 @@ class JointLabelling:
         steps = (sensitive_values[order] / GRID).astype(np.int64)  # exact: weights are on the grid
         noise = Noise.in_votes("gaussian", scale)
         noisy = self._noise.noised(
-            steps, noise, query=self._batches, purpose=f"{purpose} about rows {asked}"
+            steps, noise, query=first, purpose=f"{purpose} about rows {asked}"
         )
         return np.asarray(noisy * GRID)[np.argsort(order)]

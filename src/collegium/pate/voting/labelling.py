@@ -54,6 +54,7 @@ __all__ = [
     "Journal",
     "LabellingJob",
     "Labels",
+    "NoJournal",
     "Outcome",
     "refuse_noise_out_of_range",
     "refuse_weights_off_the_grid",
@@ -102,6 +103,10 @@ class InteractiveStudent(Protocol):
 class Journal(Protocol):
     """Durable memory of a job: see :mod:`collegium.study.journal`."""
 
+    @property
+    def reserved(self) -> tuple[int, list[int]] | None:
+        """Queries that may have been drawn, and have no outcome: position of the first, and their rows."""
+
     def settled(self) -> list[Outcome]:
         """Outcomes that are durable, in order; queries that may have been drawn count as lost."""
 
@@ -112,15 +117,20 @@ class Journal(Protocol):
         """Make the outcomes of the reserved queries durable; the rest was never drawn."""
 
 
-class _Memory:
+class NoJournal:
     """A journal for jobs that live and die with the process."""
 
+    reserved = None
+
     def settled(self) -> list[Outcome]:
+        """None is."""
         return []
 
-    def reserve(self, first: int, queries: list[int]) -> None: ...
+    def reserve(self, first: int, queries: list[int]) -> None:
+        """Remember nothing."""
 
-    def settle(self, outcomes: list[Outcome]) -> None: ...
+    def settle(self, outcomes: list[Outcome]) -> None:
+        """Remember nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +250,7 @@ class LabellingJob:
         check_whole("block", block)
         self._student = student if aggregator.consults_student else None
         self._max_labels = max_labels
-        self._journal: Journal = journal if journal is not None else _Memory()
+        self._journal: Journal = journal if journal is not None else NoJournal()
         self._block = block
         self._should_stop = should_stop
         self._progress = progress

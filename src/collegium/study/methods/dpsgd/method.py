@@ -59,7 +59,7 @@ from collegium.study.methods.protocol import (
 )
 from collegium.study.notes import KeptNotes
 from collegium.study.pages import write_pages, write_privacy
-from collegium.study.parties import ALONE, Alone
+from collegium.study.parties import ALONE, Alone, learnt_together
 from collegium.study.planned_settings import facts_of, require_gaussian
 from collegium.study.predicted_quality import foretold_beside
 from collegium.study.result import as_chosen, notes_on_test_records
@@ -157,28 +157,14 @@ def _relation(
 def _with_everybody(
     study: Study[StudyData], records: Records, relation: Neighbours | None
 ) -> Records:
-    """Add the people of other parties, who must see records and classes alike."""
-    parties, data = study.parties, study.records
-    if not parties.takes_up:
+    """Add the people of other parties."""
+    if not study.parties.takes_up:
         return records
-    if data.arrangement.private_classes:
-        raise InputError(
-            "the list of classes is read off this party's labels, and all parties need the same one: give "
-            "data.classes"
-        )
     if not records.arrangement.on_ledger:
         records = records.regrouped(few_budgets(records.budgets))
-    budgets = parties.everybody(
-        records.budgets,
-        relation
-        or RELATIONS.get(dpsgd_recipe_of(study.config).dpsgd.neighbours or "")
-        or Neighbours.ADD_OR_REMOVE,
-        classes=records.classes.tolist(),
-        columns=list(records.X.columns)
-        if isinstance(records.X, pd.DataFrame)
-        else records.X.shape[1:],
-    )
-    return replace(records, budgets=budgets, arrangement=parties.arranged(records.arrangement))
+    by_name = RELATIONS.get(dpsgd_recipe_of(study.config).dpsgd.neighbours or "")
+    about = relation or by_name or Neighbours.ADD_OR_REMOVE
+    return learnt_together(study.parties, records, neighbours=about.name)
 
 
 def _known_codes(data: StudyData) -> NDArray[np.float64]:

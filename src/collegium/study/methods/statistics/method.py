@@ -133,7 +133,7 @@ def _everybody(
     said = relation or relation_of(study.config.of(StatisticsSection).neighbours)
     if promise is Promise.EITHER:
         granted = few_budgets(granted)
-    return study.parties.everybody(granted, said)
+    return study.parties.everybody(granted, {"neighbours": said.name})
 
 
 def _settings(config: StudyConfig, data: QueryData) -> dict[str, Any]:

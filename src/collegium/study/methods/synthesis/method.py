@@ -149,7 +149,7 @@ class SynthesisPlan(EventPlan):
         data = self.data
         granted = rows.budgets
         if isinstance(granted, Budgets):
-            granted = study.parties.everybody(granted, relation)
+            granted = study.parties.everybody(granted, {"neighbours": relation.name})
         table = table_of(rows.frame, granted, data.schema, **rows.columns)
         public = None if data.public is None else data.cells.codes(data.public)
         target = self.config.data.target

@@ -19,6 +19,7 @@ from collegium.pate.voting.vote_table import VoteTable
 from collegium.study.checkpoint import StudyInterrupted, drawing
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
+from collegium.study.parties import ALONE, Alone
 from collegium.study.stored_teachers import StoredTeachers
 
 
@@ -28,10 +29,13 @@ class FolderMemory(Memory):
     ``folder``: the study's. Nothing is written before it is open.
     ``holds_same_study``: whether it holds this very study, so that what is slow to compute may be kept in
         it.
+    ``parties``: whose teachers vote together.
     """
 
-    def __init__(self, folder: StudyFolder, holds_same_study: bool = True) -> None:
-        self._study = folder
+    def __init__(
+        self, folder: StudyFolder, holds_same_study: bool = True, parties: Alone = ALONE
+    ) -> None:
+        self._study, self._takes_up = folder, parties.takes_up
         self.folder = folder.vault if holds_same_study else None
         self._journal: FileJournal | None = None
 
@@ -102,7 +106,7 @@ class FolderMemory(Memory):
     @contextlib.contextmanager
     def asking(self) -> Iterator[Callable[[], bool]]:
         """Lend what tells, between two questions, whether to stop: Ctrl-C was pressed."""
-        with drawing(self._study) as should_stop:
+        with drawing(self._study, at_once=self._takes_up) as should_stop:
             yield should_stop
 
     def end(self, labels: Labels) -> None:

@@ -15,6 +15,8 @@ from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.models.trial import one_line_about
 from collegium.names import as_names
+from collegium.noise.sources import noise_from
+from collegium.pate.between_parties import JointVotes, joint_votes, planned_alone
 from collegium.pate.ledgered import LedgeredRun, MakeRun, allow
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.recipe import Recipe
@@ -42,6 +44,7 @@ from collegium.study.methods.votes.terms import JobTerms, kept_price
 from collegium.study.methods.votes.voting import VotingDraws, VotingPlan
 from collegium.study.notes import KeptNotes
 from collegium.study.pages import write_pages
+from collegium.study.parties import ALONE, Alone, Others, learnt_together
 from collegium.study.predicted_quality import foretold_beside
 from collegium.study.published import write_release
 from collegium.study.result import as_chosen, notes_on_test_records
@@ -80,7 +83,7 @@ class Votes(Method[StudyData, LedgeredRun]):
         recipe, make = recipe_of(study.config), _make(study)
         plan = make if spending is None else partial(spending.plan, make=make)
         run = plan(recipe, study.records)
-        return VotesPlan(study.config, run, kept_price(study.begun_in))
+        return VotesPlan(study.config, run, kept_price(study.begun_in), study.parties)
 
     def audit(
         self, plan: Callable[[bool], VotesPlan], settings: AuditSettings, observer: Observer
@@ -91,15 +94,35 @@ class Votes(Method[StudyData, LedgeredRun]):
 
 def _make(study: Study[StudyData]) -> MakeRun:
     config, folder = study.config, study.folder
-    memory = None if folder is None else FolderMemory(folder, study.is_begun)
+    memory = None if folder is None else FolderMemory(folder, study.is_begun, study.parties)
 
     def make(recipe: Recipe, records: Records) -> PateRun:
         records = planned_as_begun(study.begun_in, records)
         teaching = StreamedTeaching if isinstance(records, StreamedStudyData) else Teaching
         lend_workers = config.engine().running
-        return PateRun(recipe, records, memory, study.observer, lend_workers, teaching=teaching)
+        records, joint = _with_everybody(study, recipe, records)
+        about = (recipe, records, memory, study.observer, lend_workers)
+        return PateRun(*about, teaching=teaching, joint=joint)
 
     return make
+
+
+def _with_everybody(
+    study: Study[StudyData], recipe: Recipe, records: Records
+) -> tuple[Records, JointVotes | None]:
+    """Add the people of other parties, and share the teachers out, once all have told their numbers."""
+    parties = study.parties
+    if not isinstance(parties, Others):
+        return records, None
+    if not records.arrangement.on_ledger:
+        few = recipe.personalisation.few_budgets(records.budgets, recipe.n_teachers)
+        records = records.regrouped(few)
+    records = learnt_together(parties, records)
+    noise = parties.noise(noise_from(recipe.noise_seed))
+    if parties.census is None:
+        return records, planned_alone(recipe, records.budgets, noise)
+    of_all = (parties.census, parties.collective, parties.number)
+    return records, joint_votes(recipe, records.budgets, *of_all, noise)
 
 
 class VotesPlan(VotingPlan):
@@ -108,11 +131,18 @@ class VotesPlan(VotingPlan):
     ``config``: with a preprocessing that was left out.
     ``run``: its ``records`` are the study's, or those of them that a ledger lets take part.
     ``price``: of an answer, with which it was begun; None: the run's.
+    ``parties``: whose teachers vote together.
     """
 
-    def __init__(self, config: StudyConfig, run: PateRun, price: str | None = None) -> None:
+    def __init__(
+        self,
+        config: StudyConfig,
+        run: PateRun,
+        price: str | None = None,
+        parties: Alone = ALONE,
+    ) -> None:
         assert isinstance(run.records, StudyData)
-        self.config, self.run, self.data = config, run, run.records
+        self.config, self.run, self.data, self.parties = config, run, run.records, parties
         n_public, is_private = run.records.X_public.shape[0], run.recipe.noise_seed is None
         super().__init__(JobTerms.of(run.voting.at(price), int(n_public), is_private))
 
@@ -128,7 +158,8 @@ class VotesPlan(VotingPlan):
     def learnt_by(self, name: str) -> list[int]:
         """Look them up in the assignment, which follows from public numbers and names."""
         run, present = self.run, as_names(self.data.budgets.owners) == name
-        assignment = run.plan.assign(self.data.budgets, run.recipe.key, run.recipe.assignment)
+        plan, recipe = run.plan_of_own, run.recipe
+        assignment = plan.assign(self.data.budgets, recipe.key, recipe.assignment)
         teachers = np.unique(assignment.owner_teachers[present])
         found: list[int] = teachers[teachers >= 0].tolist()
         return found
@@ -137,7 +168,8 @@ class VotesPlan(VotingPlan):
         """Put their votes in place of the former ones, if there were any."""
         run, memory = self.run, FolderMemory(folder)
         run.memory = memory
-        known = memory.votes(run.X_asked.shape[0], run.plan.n_teachers, len(self.data.classes))
+        n_teachers = run.plan_of_own.n_teachers
+        known = memory.votes(run.X_asked.shape[0], n_teachers, len(self.data.classes))
         if known is None or not teachers:
             return False
         columns = run.votes_of(teachers)
@@ -195,7 +227,7 @@ class VotesPlan(VotingPlan):
 
     def keep_in(self, folder: StudyFolder) -> None:
         """Keep teachers, votes, journal and how voting ended."""
-        self.run.memory = FolderMemory(folder)
+        self.run.memory = FolderMemory(folder, parties=self.parties)
 
     @contextlib.contextmanager
     def prepared(self, folder: StudyFolder) -> Iterator[VotingDraws]:
@@ -235,7 +267,8 @@ def _keep_teacher_effects(
     path = folder.vault / "sensitive-teachers-by-class.csv"
     if data.y_public is None or path.exists():
         return
-    table = sensitive_teacher_effects(votes, data.classes, data.y_public, run.plan)
+    own = run.votes_of_own(votes)
+    table = sensitive_teacher_effects(own, data.classes, data.y_public, run.plan_of_own)
     folder.write_bytes(path, csv_for_people(table, index=True))
 
 

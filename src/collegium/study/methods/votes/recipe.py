@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from collegium.models.catalogue import build_model
+from collegium.parties.collective import Collective
+from collegium.pate.between_parties import PERSON, recipe_of_parties
 from collegium.pate.recipe import Recipe
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import NAMES, preprocessing_of, student_preprocessing_of
@@ -13,6 +15,7 @@ from collegium.study.methods.votes.settings import (
     PersonalisationSection,
     Teachers,
     aggregator_of,
+    has_teachers,
     queries_of,
 )
 
@@ -24,7 +27,7 @@ def recipe_of(config: StudyConfig) -> Recipe:
     """
     teachers, student = config.of(Teachers), config.student
     personalisation = config.of(PersonalisationSection).build()
-    return Recipe(
+    recipe = Recipe(
         teacher=build_model("teachers.model", teachers.model, teachers.params),
         student=build_model("student.model", student.model, student.params),
         n_teachers=teachers.n_teachers,
@@ -41,3 +44,8 @@ def recipe_of(config: StudyConfig) -> Recipe:
         noise_seed=config.of(Aggregation).seed_of_noise,
         names=NAMES,
     )
+    path = config.path("parties.collective")
+    if path is None:
+        return recipe
+    members = Collective.read(path).members
+    return recipe_of_parties(recipe, PERSON, len(members), has_teachers(config))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from collegium.distillation.goal import ACCURACY, wants_balanced_votes
@@ -18,7 +18,7 @@ from collegium.pate.voting.aggregators import (
     InteractiveGNMax,
     aggregator_from,
 )
-from collegium.pate.voting.release import LABELS
+from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.personalisation import (
     PERSONALISATIONS,
     Bagging,
@@ -28,7 +28,13 @@ from collegium.personalisation import (
     Vanishing,
     Weighting,
 )
-from collegium.study.sections import NOISE, NOISE_SEED, Preprocessing, StudentSection
+from collegium.study.sections import (
+    NOISE,
+    NOISE_SEED,
+    PartiesSection,
+    Preprocessing,
+    StudentSection,
+)
 from collegium.study.study_settings import Kind, StudyConfig
 
 #: What a file that leaves the choice open may still say of the student.
@@ -178,6 +184,7 @@ class VotesKind(Kind):
     learner = "the student"
     in_words = ""
     cannot_forget = ""
+    adds_up = True
     belonging: ClassVar[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "personalisation.method": {
             name: tuple(
@@ -211,10 +218,33 @@ class VotesKind(Kind):
         """Always: nothing else of what is learnt is published."""
         return True
 
+    def settled(
+        self, sections: dict[str, Any], given: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Release histograms, where several parties see them."""
+        aggregation = sections[Aggregation.section]
+        if given.get(PartiesSection.section) and "release" not in given.get(
+            aggregation.section, {}
+        ):
+            sections[aggregation.section] = replace(aggregation, release=HISTOGRAM)
+        return sections
+
     def check(self, config: StudyConfig) -> None:
         """Refuse numbers that do not go together."""
-        config.of(PersonalisationSection).build()
-        recipe.check_together(aggregator_of(config), config.account(), queries_of(config))
+        personalisation = config.of(PersonalisationSection).build()
+        how = (aggregator_of(config), config.account())
+        if config.parties.collective is not None:
+            from collegium.pate import between_parties
+
+            order, given = queries_of(config).query_order, has_teachers(config)
+            unit = between_parties.PERSON
+            between_parties.refuse_alone(*how, personalisation, order, unit, given)
+            if config.of(Aggregation).release == LABELS:
+                raise ConfigError(
+                    "aggregation.release = 'labels' would hide what all parties see, which are noisy counts: "
+                    "leave it out"
+                )
+        recipe.check_together(*how, queries_of(config))
         if config.student.targets is not None and config.of(Aggregation).release == LABELS:
             raise ConfigError(
                 "student.targets would have no effect: only labels are released: remove it, or set "
@@ -255,6 +285,11 @@ class VotesKind(Kind):
         if assignment == "hash":
             return ""
         return f"teachers.assignment {assignment!r} needs all owners at once: use 'hash'"
+
+
+def has_teachers(config: StudyConfig) -> bool:
+    """Whether the file says how many teachers there are."""
+    return "n_teachers" in config.given.get(Teachers.section, {})
 
 
 def queries_of(config: StudyConfig) -> Queries:
