@@ -23,6 +23,7 @@ from collegium.parties.ciphers import encoded, stream
 from collegium.parties.messages import _SIGNED, as_text
 from collegium.parties.noise_shares import share_of
 from collegium.parties.quorum import Quorum
+from collegium.parties.rosters import Rosters
 from collegium.parties.secret_sharing import PRIME, from_shares, shares_of
 from collegium.parties.secure_sum import secure_sum
 from collegium.parties.session import Masking, Session
@@ -460,8 +461,8 @@ def test_mutant_shares_are_revealed_before_others_have_confirmed(monkeypatch):
     """Each would answer its own roster: enough of them omit a party to open its masks with the rest."""
 
     def at_once(self):
-        return self._proposed(self._mine())
+        return self._proposed(self.mine())
         yield
 
-    monkeypatch.setattr(summing.Summing, "_confirmed", at_once)
+    monkeypatch.setattr(Rosters, "chosen", at_once)
     noticed(check_rosters)
