@@ -462,6 +462,7 @@ class PATEClassifier(ClassifierFace):
             if keep_sensitive:
                 self.sensitive_teachers_ = memory.sensitive_teachers
                 self.sensitive_votes_: VoteTable = votes
+                self._has_votes_of_all = parties is None
             if entry is not None:
                 entry.draws()
             released = run.release(votes)
@@ -636,13 +637,18 @@ class PATEClassifier(ClassifierFace):
         Raises
         ------
         InputError
-            If votes were not kept.
+            If votes were not kept, or several parties voted.
         """
         check_is_fitted(self, "student_")
         votes = getattr(self, "sensitive_votes_", None)
         if votes is None:
             raise InputError(
                 "votes were not kept: fit with keep_sensitive=True, on a machine of your own"
+            )
+        if not self._has_votes_of_all:
+            raise InputError(
+                "some teachers have voted on nothing here: between parties, each has the votes of its own "
+                "alone, and nobody can tell how right all are"
             )
         return sensitive_teacher_effects(votes, self.classes_, y_public, self.plan_)
 

@@ -29,11 +29,6 @@ def sensitive_teacher_effects(
         raise InputError(
             "only vote counts are known: who voted for what is needed, one column per teacher"
         )
-    if not (votes.sensitive_table >= 0).any(axis=0).all():
-        raise InputError(
-            "some teachers have voted on nothing here: between parties, each has the votes of its own alone, "
-            "and nobody can tell how right all are"
-        )
     known = np.asarray(truth)
     if known.shape != (votes.n_queries,):
         raise InputError(
