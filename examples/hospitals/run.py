@@ -31,17 +31,20 @@ SAID = {
 }
 
 
-def run_all(folder: Path, study: str) -> bool:
-    """Run one study at all hospitals, at the same time; tells whether they released the same."""
-    command = [sys.executable, "-m", "collegium", "run", f"{study}.toml", "--quiet"]
+def run_all(folder: Path, studies: list[str]) -> bool:
+    """Run studies at all hospitals, which begin at the same time; tells whether all ended well."""
+    command = [sys.executable, str(Path(__file__).with_name("run_one.py").resolve()), *studies]
     begun = time.monotonic()
-    processes = {name: subprocess.Popen(command, cwd=folder / name) for name in SIZES}
-    codes = {name: process.wait() for name, process in processes.items()}
-    if any(codes.values()):
-        return False
+    processes = [subprocess.Popen(command, cwd=folder / name) for name in SIZES]
+    codes = [process.wait() for process in processes]
+    print(f"All three have ended ({time.monotonic() - begun:.0f} s).")
+    return not any(codes)
+
+
+def compared(folder: Path, study: str) -> bool:
+    """Tell whether all have released the same."""
     files = {(folder / name / study / STUDIES[study]).read_bytes() for name in SIZES}
-    said = SAID[study] if len(files) == 1 else "DIFFERENT files"
-    print(f"{study}: all three have {said} ({time.monotonic() - begun:.0f} s)")
+    print(f"{study}: all three have {SAID[study] if len(files) == 1 else 'DIFFERENT files'}")
     return len(files) == 1
 
 
@@ -58,8 +61,11 @@ def main() -> int:
     print(
         f"{', '.join(NAMES.values())} have {', '.join(f'{n:,}' for n in SIZES.values())} patients: {folder}"
     )
-    for study in [asked.only] if asked.only else STUDIES:
-        if not run_all(folder, study):
+    studies = [asked.only] if asked.only else list(STUDIES)
+    if not run_all(folder, studies):
+        return 1
+    for study in studies:
+        if not compared(folder, study):
             return 1
         if study == "answers":
             for name in SIZES:

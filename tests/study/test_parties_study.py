@@ -23,6 +23,7 @@ from collegium.parties.party_sum import PartySum
 from collegium.pate.voting.charging import LOST
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
+from collegium.study.forgetting import forget
 from collegium.study.runner import plan_study, run_study
 from collegium.study.verifying import examine
 from tests.study.hospitals import NAMES, Hospitals, Server
@@ -410,6 +411,16 @@ def test_a_level_too_small_for_a_teacher_is_refused_by_all(voting: Hospitals) ->
     lines = run_in_threads(voting)
     assert len(set(lines)) == 1 and "too few for one of 3 teachers" in lines[0], lines
     check_nothing_opened(voting)
+
+
+def test_nobody_is_forgotten_in_what_other_parties_have_planned_with(voting: Hospitals) -> None:
+    run_in_threads(voting, ("a",))
+    folder = voting.folder / "a"
+    before = (folder / "people.csv").read_bytes()
+    of_study = (read_config(folder / "study.toml"), folder / "study")
+    with pytest.raises(CollegiumError, match="plan with all whom this one has counted"):
+        forget("a0", [of_study], remove_records=True)
+    assert (folder / "people.csv").read_bytes() == before
 
 
 def test_a_party_smaller_than_the_number_of_teachers_can_plan(voting: Hospitals) -> None:
