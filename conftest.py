@@ -125,6 +125,7 @@ class NoNoise:
 
     is_private = False
     description = "no noise"
+    excess = 1.0
 
     def noised(self, total: Integers, noise: Noise, *, query: int, purpose: str) -> Integers:
         return total

@@ -21,6 +21,7 @@ from collegium.attacks.canaries import (
 )
 from collegium.attacks.one_run import OneRunSettings, audit_run
 from collegium.errors import InputError
+from collegium.noise.sources import SeededNoise
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.methods.votes.checkpoint import FolderMemory
@@ -90,7 +91,10 @@ class TestStudies:
 
     def test_noise_far_too_small_for_what_is_claimed_is_seen_as_a_positive_bound(self, study):
         rich = {"levels": {"high": 2000.0, "low": 2600.0}}
-        findings = run(study(sigma=0.5, privacy=rich), OneRunSettings(canaries=120))
+        # With free noise, ε of 1.4 ± 0.3 is found in the stricter group: below 0.2 once in some 10,000 runs.
+        findings = run(
+            study(sigma=0.5, privacy=rich), OneRunSettings(canaries=120), noise=SeededNoise(1)
+        )
         assert all(0.2 < finding.lower_epsilon < finding.claim_epsilon for finding in findings)
 
     @pytest.mark.parametrize("aggregator", ["confident", "interactive", "lnmax", "pfmax"])
