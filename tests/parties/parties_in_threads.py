@@ -24,7 +24,7 @@ class Hospitals:
         self.collective = Collective([key.member(name) for key, name in pairs])
 
     def party(self, number: int) -> Party:
-        patience = Patience(poll_s=0.005, give_up_s=20.0)
+        patience = Patience(poll_s=0.005, give_up_s=600.0)
         memory = self.folder / f"memory {number}"
         return Party(self.collective, self.keys[number], self.folder / "shared", memory, patience)
 

@@ -12,7 +12,7 @@ from collegium.pate.voting.labelling import ANSWERED
 from collegium.runs.records import Records
 from tests.parties.company import Company
 
-PATIENCE = Patience(poll_s=0.001, give_up_s=60.0)
+PATIENCE = Patience(poll_s=0.001, give_up_s=600.0)
 
 
 class Recorded:

@@ -353,9 +353,9 @@ def test_a_question_that_was_cut_off_ends_the_session(company: Hospitals) -> Non
 
     def ask(number: int) -> list[str]:
         rows, granted = at(place, number)
-        party = replace(company.party(number), patience=Patience(poll_s=0.005, give_up_s=0.5))
         said: list[str] = []
-        with Statistics(rows, granted, schema=SCHEMA, parties=party) as session:
+        with Statistics(rows, granted, schema=SCHEMA, parties=company.party(number)) as session:
+            session._release.noise._patience = Patience(poll_s=0.005, give_up_s=0.5)
             for _ in range(2 if number < 2 else 0):  # the third hospital asks nothing
                 try:
                     session.mean("age")

@@ -306,7 +306,7 @@ def test_a_sum_that_is_not_opened_is_lost_at_all(
     monkeypatch.setenv("COLLEGIUM_LEDGER", "none")
     names = ("a", "b", "c", "d")
     hospitals = Hospitals(tmp_path, server, drop_outs=1, names=names)
-    hospitals.write(method, "collect_s = 2")
+    hospitals.write(method, "collect_s = 5")
     noised, ended = PartySum.noised, threading.Event()
 
     def late(self: PartySum, *given: object, query: int, purpose: str) -> object:
