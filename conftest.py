@@ -3,6 +3,7 @@
 import gc
 import math
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -68,7 +69,7 @@ settings.register_profile("search", derandomize=False, max_examples=500, **_STEA
 settings.load_profile("suite")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let temporary folders be in memory, where there is room.
 
     The suite writes and removes some 100,000 small files: on a disk that alone can take minutes.
@@ -77,7 +78,10 @@ def pytest_configure() -> None:
     if "PYTEST_DEBUG_TEMPROOT" not in os.environ and memory.is_dir():
         about = os.statvfs(memory)
         if about.f_bavail * about.f_frsize > 4 * 2**30 and not about.f_flag & os.ST_NOEXEC:
-            os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.tempdir = str(memory)
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
+            folder = tempfile.mkdtemp(prefix="t-", dir=memory)  # names of sockets have a limit
+            os.environ["TMPDIR"] = tempfile.tempdir = folder  # of all processes that are begun, too
+            config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 class FilesInOneProcess(LoadScopeScheduling):

@@ -50,6 +50,7 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
 - Kept terms of votes say what a ledger promises, if there is one, and a quality has precision and recall at
   thresholds (none, where there are more than two classes). Studies on a ledger say how much they spend.
 - The commented example of every key has the section of synthetic tables, and names them among the methods.
+- Pages of studies in memory are recorded without their figures, those of streamed ones with them.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ from unittest import mock
 
 import numpy as np
 from cases import CASES, COMMANDS, Case, CommandCase, Society, society
-from drivers import DRIVERS, Entry
+from drivers import DRIVERS, Entry, without_figures
 from questions import ASKED
 from record_forms import differences as differences_of_numbers
 from record_forms import words_differ
@@ -211,17 +212,6 @@ def make_refusals() -> dict[str, Entry]:
     ):
         warnings.simplefilter("ignore")
         return refused(Path(folder))
-
-
-@contextmanager
-def without_figures() -> Iterator[None]:
-    """Draw no figures, which take half of a small study's time."""
-
-    def nothing(figure: Any, stream: Any, **how: Any) -> None:
-        stream.write('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>')
-
-    with mock.patch("matplotlib.figure.Figure.savefig", nothing):
-        yield
 
 
 def read_words() -> dict[str, str]:
