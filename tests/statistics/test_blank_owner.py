@@ -82,9 +82,15 @@ def sums_of(monkeypatch, question, rows, owners, budgets, settings):
     return seen, [np.asarray(one.sensitivity) for one in events]
 
 
-@pytest.mark.parametrize("rows_per_owner", [1, 3])
-@pytest.mark.parametrize("neighbours", ["zero-out", "replace-one"])
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize(
+    ("noise", "neighbours", "rows_per_owner"),
+    [
+        ("gaussian", "zero-out", 1),
+        ("gaussian", "replace-one", 3),
+        ("laplace", "zero-out", 3),
+        ("laplace", "replace-one", 1),
+    ],
+)
 @pytest.mark.filterwarnings("ignore")
 def test_one_owner_moves_each_sum_by_no_more_than_is_charged(
     monkeypatch, noise, neighbours, rows_per_owner

@@ -118,7 +118,7 @@ def test_votes_labels_account_and_student_are_those_of_the_study_in_memory(
         options = {"n_teachers = 12": "n_teachers = 12\nparams = { n_estimators = 3 }"}
     else:
         options = {}
-    memory = run(study(False, model, method, jobs, **options))
+    memory = run(study(False, model, method, **options))
     stream = run(study(True, model, method, jobs, **options))
     votes = [np.load(result.folder.vault / "votes.npy") for result in (memory, stream)]
     assert np.array_equal(*votes) and len(np.unique(votes[0])) >= 3
