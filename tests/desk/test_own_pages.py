@@ -1,6 +1,7 @@
 """A person's page: their choice lands in the ledger, once, and nothing of others is seen."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -63,6 +64,25 @@ def test_a_form_of_an_older_page_changes_nothing(house):
         answer = browser.post(f"{link}choice", data={"level": level, "version": "3"})
         assert "no level was chosen" in browser.get(answer.headers["location"]).text
     assert level_of(house, "ann") == "average"
+
+
+def test_of_two_forms_of_one_page_one_is_entered(house):
+    for number in range(10):
+        (link,) = house.links([f"person {number}"]).values()
+        choose(house.browser(), link, "0")
+        forms = [
+            ("choice", {"level": "1", "version": "1"}),
+            ("choice", {"level": "2", "version": "1"}),
+            ("leave", {"sure": "yes", "version": "1"}),
+        ]
+        with ThreadPoolExecutor(3) as threads:
+            sent = [
+                threads.submit(house.browser().post, link + to, data=data) for to, data in forms
+            ]
+        ends = [one.result() for one in sent]
+        assert [one.status_code for one in ends] == [303] * 3
+        assert sum(one.headers["location"].endswith("entered") for one in ends) == 1
+        assert len(house.ledger.account_of(f"person {number}").grants) == 2
 
 
 def test_a_page_shows_what_the_receipt_says(house):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from collegium.desk.application import application
 from collegium.desk.books import Books
 from collegium.desk.guard import MOST_BYTES
 from collegium.errors import InputError
@@ -108,7 +109,10 @@ def test_what_a_browser_is_told(house):
     cookie = (
         house.browser().post("/in", data={"secret": house.secrets["steward"]}).headers["set-cookie"]
     )
-    assert "HttpOnly" in cookie and "SameSite=strict" in cookie
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Secure" not in cookie
+    house.app = application(house.books, "https://privacy.example.org", house.log.append)
+    signed_in = house.browser().post("/in", data={"secret": house.secrets["steward"]})
+    assert "Secure" in signed_in.headers["set-cookie"]
 
 
 def test_a_name_of_another_site_is_refused(house):
@@ -135,6 +139,27 @@ def test_too_much_is_refused_before_it_is_kept(house):
     bomb = {"file": ("names.csv", b"PK\x03\x04" + bytes(1000) + b"\xff", "text/csv")}
     answer = steward.post("/people/links", data=given, files=bomb)
     assert answer.status_code == 400 and "is no text" in answer.text
+
+
+def test_a_line_is_one_name_whatever_is_in_it(house):
+    names = ["Müller, Jörg", "Müller, Eva", '"Bob" Smith', '"Never closed', "a;b", "O'Neil"]
+    steward = house.steward()
+    given = {"form": form_of(steward, "/people/links"), "days": "3", "names": "\r\n".join(names)}
+    answer = steward.post("/people/links", data=given)
+    assert answer.status_code == 200 and house.books.links.counts().good == len(names)
+    (other,) = house.links(["Never Seen"]).values()
+    given = {"form": form_of(steward, "/people/revoke"), "names": "Never Seen, Ann\nMüller, Eva"}
+    assert "1 link was ended." in steward.post("/people/revoke", data=given).text
+    assert house.browser().get(other).status_code == 200
+    for content, said in (
+        (b'"never closed', "is no table"),
+        (b"a\x00b", "cannot be printed"),
+        (b"", "No name was given"),
+    ):
+        given = {"form": form_of(steward, "/people/links"), "days": "3"}
+        files = {"file": ("names.csv", content, "text/csv")}
+        answer = steward.post("/people/links", data=given, files=files)
+        assert answer.status_code == 400 and said in answer.text
 
 
 def test_names_come_from_a_file_too_and_formulas_are_harmless(house):

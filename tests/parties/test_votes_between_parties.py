@@ -195,7 +195,7 @@ def test_a_party_charges_its_own_ledger(company: Voters, tmp_path: Path) -> None
 
 
 OTHER = {
-    "noise is private": {"noise_seed": 5},
+    "whether noise is drawn from a seed": {"noise_seed": 5},
     "aggregator": {"aggregator": GNMax(sigma=30)},
     "n_teachers": {"n_teachers": K + 1},
     "public records": {"X_public": X[PUBLIC][::-1]},

@@ -6,6 +6,8 @@ import pytest
 from test_every_method import OWN
 from test_shown import file_of, said
 
+from collegium import Ledger
+
 SIZES = {
     "dpsgd": ["--canaries", "200"],
     "statistics": ["--canaries", "200"],
@@ -35,3 +37,18 @@ def test_every_other_method_is_audited(tmp_path, kind):
         kind != "statistics"
     )  # where no real record is looked at, nothing is said of one
     assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.filterwarnings("ignore:")
+def test_answers_are_audited_with_the_noise_and_the_share_of_the_study(tmp_path):
+    """On a ledger noise is Gaussian, and a study takes half: an audit of Laplace noise told nothing of it."""
+    file = file_of(tmp_path, "statistics")
+    before = file.read_text()
+    file.write_text(before.replace('url = "none"', 'url = "people.ledger"'))
+    assert file.read_text() != before
+    Ledger.create(tmp_path / "people.ledger")
+    said("audit", file, *SIZES["statistics"], "--confidence", "0.999999")
+    told = json.loads((tmp_path / "study-audit" / "audit.json").read_text())
+    assert all(group["fit_applies"] for group in told["groups"].values())
+    budgets = {name: group["budget_epsilon"] for name, group in told["groups"].items()}
+    assert {name: round(one, 1) for name, one in budgets.items()} == {"high": 0.7, "low": 2.0}

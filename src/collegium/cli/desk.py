@@ -59,7 +59,7 @@ def desk(
     Example: collegium desk people.ledger --levels policy.toml
     """
     try:
-        from collegium.desk.application import serve
+        from collegium.desk.application import listening_at, serve
     except ImportError:
         raise InputError(
             "a desk needs packages that are not here: install collegium with its extra 'desk'"
@@ -70,16 +70,20 @@ def desk(
     from collegium.study.policy_file import read_policy
 
     if address is not None and (
-        urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname
+        urlsplit(address).scheme not in ("http", "https")
+        or not urlsplit(address).hostname
+        or urlsplit(address).path not in ("", "/")
     ):
         raise InputError(
-            f"--address {address!r} is none of a web page: write, for instance, https://privacy.example.org"
+            f"--address {address!r} is none of a whole site: write, for instance, https://privacy.example.org"
         )
     if folder is None:
         if "://" in place:
             raise InputError("a ledger on a server has no folder beside it: give --folder")
         folder = Path(f"{place}.desk")
-    books = Books(opened(place, key), read_policy(levels), folder)
+    ledger, stated = opened(place, key), read_policy(levels)
+    listening = listening_at(host, port)  # before secrets are made, and shown once
+    books = Books(ledger, stated, folder)
     try:
         for role, secret in books.new_secrets.items():
             out.print(f"The {role}'s secret, shown once: {secret}", soft_wrap=True, markup=False)
@@ -87,6 +91,6 @@ def desk(
         def ready(shown: str) -> None:
             out.print(f"The desk is open at {shown} – Ctrl-C closes it.", soft_wrap=True)
 
-        serve(books, host, port, address, folder / "access.log", ready)
+        serve(books, listening, address, folder / "access.log", ready)
     finally:
         books.close()

@@ -93,10 +93,24 @@ def _failed(request: Request, error: Exception) -> Response:
     )
 
 
+def listening_at(host: str, port: int) -> socket.socket:
+    """Take a port. Raises InputError if it cannot be used."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"port {port} of {host} cannot be used ({reason}): end what uses it, or give another --port"
+        ) from None
+    return listening
+
+
 def serve(
     books: Books,
-    host: str,
-    port: int,
+    listening: socket.socket,
     address: str | None,
     log_file: Path,
     ready: Callable[[str], None],
@@ -104,19 +118,9 @@ def serve(
     """Serve the desk until it is ended.
 
     ``ready``: is given its address, when it can be called.
-
-    Raises InputError if the port cannot be used.
     """
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"port {port} of {host} cannot be used ({reason}): end what uses it, or give another --port"
-        ) from None
-    shown = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    host, port = listening.getsockname()[:2]
+    shown = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     with log_file.open("a", encoding="utf-8") as kept:
         log_file.chmod(0o600)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,7 @@ class Books:
                 f"another desk uses {folder}: end it, or give this one a --folder of its own"
             ) from None
         secrets = folder / _SECRETS
+        self._one_at_a_time = threading.Lock()
         self.new_secrets = {} if secrets.exists() else Doorkeeper.make(secrets)
         self.doorkeeper, self.links = Doorkeeper(secrets), Links(folder / _LINKS)
 
@@ -93,17 +95,19 @@ class Books:
 
     def choose(self, name: str, level: str, version: str) -> bool:
         """Enter a person's choice; False if they left, or their account has changed since they saw it."""
-        account = self.ledger.account_of(name)
-        if version != version_of(account) or (account and account.standing.has_left):
-            return False
-        self.ledger.change(self.stated.policy.assign([level], owners=[name]))
-        return True
+        with self._one_at_a_time:
+            account = self.ledger.account_of(name)
+            if version != version_of(account) or (account and account.standing.has_left):
+                return False
+            self.ledger.change(self.stated.policy.assign([level], owners=[name]))
+            return True
 
     def leave(self, name: str, version: str) -> bool:
         """Enter that a person leaves; False if their account has changed since they saw it."""
-        if version != version_of(self.ledger.account_of(name)):
-            return False
-        return self.ledger.forget(name)
+        with self._one_at_a_time:
+            if version != version_of(self.ledger.account_of(name)):
+                return False
+            return self.ledger.forget(name)
 
     def make_links(self, names: Sequence[str], days: int) -> list[str]:
         """Make a link for each of some people; who had one has another now."""

@@ -15,8 +15,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from collegium.accounting.promises import Promise
+from collegium.checks import shown
 from collegium.desk.books import Books
 from collegium.desk.doorkeeper import Session, TooManyTriesError
+from collegium.desk.guard import MOST_BYTES
 from collegium.errors import CollegiumError, InputError
 from collegium.plain_text import csv_for_people
 from collegium.report.ledger_words import (
@@ -59,7 +61,7 @@ def form(does: Form) -> Handler:
         books, session = _who(request)
         if session is None:
             return RedirectResponse("/in", 303)
-        async with request.form(max_files=1, max_fields=10) as sent:
+        async with request.form(max_files=1, max_fields=10, max_part_size=MOST_BYTES) as sent:
             if not session.may_write:
                 return _message(
                     request, session, "Only the steward can do that: sign in as one.", 403
@@ -106,7 +108,7 @@ async def sign_in(request: Request) -> Response:
         told = "This is neither the steward's secret nor the reader's."
         return _rendered(request, None, "sign_in.html.j2", 403, told=told)
     answer = RedirectResponse("/", 303)
-    is_secure = request.url.scheme == "https"
+    is_secure = str(request.app.state.address).startswith("https:")
     answer.set_cookie(COOKIE, name, httponly=True, samesite="strict", secure=is_secure, path="/")
     return answer
 
@@ -250,35 +252,43 @@ def _who(request: Request) -> tuple[Books, Session | None]:
 
 
 def _names_in(sent: FormData) -> list[str]:
-    """Read names: one in each line of a field, or of an uploaded file."""
+    """Read names: each line of a field, as it is, or the first column of an uploaded file."""
     given = sent.get("file")
     if isinstance(given, UploadFile) and given.filename:
-        try:
-            text = given.file.read().decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise InputError(
-                "the file is no text: give a text or CSV file with one name in each line, in UTF-8"
-            ) from None
+        lines = _first_column(given.file.read())
     else:
-        text = str(sent.get("names", ""))
-    lines = (
-        pd.read_csv(
-            io.StringIO(text),
+        lines = str(sent.get("names", "")).splitlines()
+    names = list(dict.fromkeys(filter(None, map(str.strip, lines))))
+    if not names:
+        raise InputError("no name was given: write one in each line")
+    odd = [one for one in names if not one.isprintable()]
+    if odd:
+        raise InputError(
+            f"{len(odd):,} names cannot be printed, such as {shown(odd[0])}: give a text or CSV file"
+        )
+    if len(names) > _MOST_NAMES:
+        raise InputError(f"{len(names):,} names were given: at most {_MOST_NAMES:,} at once")
+    return names
+
+
+def _first_column(content: bytes) -> list[str]:
+    wrong = "give a text or CSV file in UTF-8, whose first column the names are"
+    try:
+        table = pd.read_csv(
+            io.StringIO(content.decode("utf-8-sig")),
             header=None,
-            names=["name"],
             dtype=str,
             keep_default_na=False,
             usecols=[0],
         )
-        if text.strip()
-        else pd.DataFrame({"name": []})
-    )
-    names = [one for one in dict.fromkeys(lines["name"].str.strip() if len(lines) else []) if one]
-    if not names:
-        raise InputError("no name was given: write one in each line")
-    if len(names) > _MOST_NAMES:
-        raise InputError(f"{len(names):,} names were given: at most {_MOST_NAMES:,} at once")
-    return names
+    except UnicodeDecodeError:
+        raise InputError(f"the file is no text: {wrong}") from None
+    except pd.errors.EmptyDataError:
+        return []
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"the file is no table ({reason}): {wrong}") from None
+    return [str(one) for one in table[0]]
 
 
 def _name_in(sent: FormData) -> str:

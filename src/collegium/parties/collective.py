@@ -266,7 +266,7 @@ class PartyRelease:
         agreement = self.party.collective.agreement(f"census of {self.name}".encode())
         post = Post(agreement, self.party.key, self._mailbox, self._memory)
         if source is not None:
-            plan = {**plan, "noise is private": source.is_private}
+            plan = {**plan, "whether noise is drawn from a seed": not source.is_private}
         said = {key: _ADDRESS.sub("", str(value)) for key, value in plan.items()}
         return self.party.patience.drive(_take_census(post, said, _written(budgets)))
 

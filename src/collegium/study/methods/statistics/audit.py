@@ -26,6 +26,7 @@ def audit(
         for one in fields(QuerySettings)
         if one.name not in _OF_ANSWERS
     }
+    given["noise"] = session.noise  # "auto" follows the study's ledger, and canaries have none
     rows = session.privacy_.groups
     findings = audit_statistics(
         {row.group: row.budget for row in rows},

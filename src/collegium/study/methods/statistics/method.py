@@ -113,8 +113,8 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
     def audit(
         self, plan: Callable[[bool], StatisticsPlan], settings: AuditSettings, observer: Observer
     ) -> Audit:
-        """Ask the same session about canaries."""
-        made = plan(False)
+        """Ask the same session about canaries: with the noise and the share of budgets of the study."""
+        made = plan(True)
         return audit(made.session, max(1, len(made.data.charged)), settings, observer)
 
 
