@@ -324,7 +324,9 @@ def test_seeded_and_private_noise_do_not_mix(company: Hospitals) -> None:
             return str(error)
         return ""
 
-    assert all("whether noise is drawn from a seed must be the same" in said for said in company.each(ask))
+    assert all(
+        "whether noise is drawn from a seed must be the same" in said for said in company.each(ask)
+    )
 
 
 def test_who_lacks_a_level_answers_on_a_ledger_too(company: Hospitals, tmp_path: Path) -> None:
