@@ -6,6 +6,7 @@ from collegium.desk.application import application
 from collegium.desk.books import Books
 from collegium.desk.guard import MOST_BYTES
 from collegium.errors import InputError
+from collegium.ledger import Cost
 from tests.desk.house import ADDRESS, House, choose, form_of
 from tests.report.html_checks import read
 
@@ -227,6 +228,25 @@ def test_what_others_wrote_is_shown_and_never_obeyed(house):
             and "\u202e" not in text
         )
     assert any("&lt;script&gt;" in text for text in texts)
+
+
+def test_the_overview_has_a_row_for_each_level_whatever_people_paid(house):
+    names = [f"person {number}" for number in range(6)]
+    budgets = house.policy.policy.assign(["high"] * 3 + ["average"] * 3, owners=names)
+    house.ledger.change(budgets)
+    house.ledger.reserve(
+        "1",
+        "Some of them",
+        budgets,
+        [Cost(0.01), Cost(0.0)],
+        [0, 1, 1, 1, 1, 1],
+        neighbours=house.ledger.neighbours,
+    )
+    house.ledger.forget("person 5")
+    rows = read(house.steward().get("/").text).all("tr")
+    assert len(rows) == 4 and len(house.ledger.standings()) == 4
+    text = house.steward().get("/").text
+    assert "86.0 % to 100.0 %" in text and "have left" in text
 
 
 def test_one_desk_has_a_folder(house):

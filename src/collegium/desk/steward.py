@@ -22,9 +22,8 @@ from collegium.desk.guard import MOST_BYTES
 from collegium.errors import CollegiumError, InputError
 from collegium.plain_text import csv_for_people
 from collegium.report.ledger_words import (
-    STANDINGS,
+    level_columns,
     release_line,
-    standing_columns,
     what_happened,
 )
 from collegium.report.numbers import down
@@ -137,8 +136,7 @@ def overview(request: Request, books: Books, session: Session) -> Response:
         request,
         session,
         "overview.html.j2",
-        title=STANDINGS,
-        standings=standing_columns(standings) if standings else None,
+        standings=level_columns(standings) if standings else None,
         releases=releases,
         levels={
             name: f"ε = {down(one.epsilon)}" + ("" if is_pure else f", δ = {down(one.delta)}")

@@ -16,7 +16,7 @@ from collegium.accounting.events import Event
 from collegium.accounting.export import uses_of
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.promises import Promise
-from collegium.budgets import Budgets
+from collegium.budgets import Budget, Budgets
 from collegium.checks import check_choice, check_truth
 from collegium.checks import people as counted_people
 from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
@@ -510,17 +510,19 @@ class Ledger:
         """
         with self._storage.reading() as seen:
             books = seen.books
-            takes: dict[str, list[float]] = {one: [] for one in books.releases}
+            # Thousands of cohorts have a few budgets, and paid a few prices.
+            paid: dict[str, set[tuple[Budget, Cost]]] = {one: set() for one in books.releases}
             for cohort in books.cohorts.values():
                 if cohort.members and not cohort.has_left:
-                    limit = self.lifetime.limit(cohort.budget)
+                    budget = cohort.budget
                     for charge in books.charges_of(cohort.id):
                         if not charge.cost.is_nothing:
-                            takes[charge.release.id].append(limit.share_of(charge.cost))
-            return [
-                (one, min(takes[id], default=0.0), max(takes[id], default=0.0))
-                for id, one in books.releases.items()
-            ]
+                            paid[charge.release.id].add((budget, charge.cost))
+            found = []
+            for id, one in books.releases.items():
+                takes = [self.lifetime.limit(budget).share_of(cost) for budget, cost in paid[id]]
+                found.append((one, min(takes, default=0.0), max(takes, default=0.0)))
+            return found
 
     def refuse_published(self, names: Sequence[Any] | NDArray[Any]) -> None:
         """Refuse to publish the very records of people who grant a budget here, or have left.

@@ -13,6 +13,7 @@ from collegium.accounting.statement import (
     percent_left,
     percent_spent,
 )
+from collegium.budgets import Budget
 from collegium.ledger.chain import Entry
 from collegium.ledger.entries import Release, Standing, cost_from_json
 from collegium.ledger.limits import IN_WORDS
@@ -48,6 +49,37 @@ def standing_columns(standings: Sequence[Standing]) -> tuple[list[str], list[lis
         f"Remaining: share of the granted {IN_WORDS[promise]}."
     )
     return heads, rows, about
+
+
+def level_columns(standings: Sequence[Standing]) -> tuple[list[str], list[list[str]], str]:
+    """Write level, people, budget, and how much is left at least and at most: one row for each level.
+
+    Returns headings, rows, and what the figures are.
+    """
+    promise = standings[0].limit.promise
+    is_pure = promise is Promise.PURE
+    together: dict[tuple[str, Budget, bool], list[Standing]] = {}
+    for one in standings:
+        together.setdefault((one.level, one.budget, one.has_left), []).append(one)
+    rows = []
+    for (level, budget, has_left), alike in together.items():
+        left = sorted(one.share_left for one in alike)
+        ends = dict.fromkeys(percent_left(one) for one in (left[0], left[-1]))
+        rows.append(
+            [
+                level,
+                f"{sum(one.owners for one in alike):,}",
+                budget_in_digits(budget.epsilon),
+                *(() if is_pure else (budget_in_digits(budget.delta),)),
+                "have left" if has_left else " to ".join(ends),
+            ]
+        )
+    deltas = () if is_pure else ("δ",)
+    about = (
+        f"Remaining: share of the granted {IN_WORDS[promise]} that a person has left over all releases and "
+        "reservations together, at least and at most."
+    )
+    return ["level", "people", "budget ε", *deltas, "remaining"], rows, about
 
 
 def release_line(release: Release, least: float, most: float) -> str:
