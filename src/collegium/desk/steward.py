@@ -62,12 +62,9 @@ def form(does: Form) -> Handler:
             return RedirectResponse("/in", 303)
         async with request.form(max_files=1, max_fields=10, max_part_size=MOST_BYTES) as sent:
             if not session.may_write:
-                return _message(
-                    request, session, "Only the steward can do that: sign in as one.", 403
-                )
+                return _message(session, "Only the steward can do that: sign in as one.", 403)
             if not session.take(str(sent.get("form", ""))):
                 return _message(
-                    request,
                     session,
                     "Nothing was done: this form was sent before, or is too old. Open the page again.",
                     409,
@@ -82,7 +79,7 @@ def _said(does: Callable[..., Response], request: Request, *given: Any) -> Respo
         return does(request, *given)
     except CollegiumError as error:
         session = given[1]
-        return _message(request, session, f"{str(error)[:1].upper()}{str(error)[1:]}.", 400)
+        return _message(session, f"{str(error)[:1].upper()}{str(error)[1:]}.", 400)
 
 
 # Signing in and out
@@ -90,7 +87,7 @@ def _said(does: Callable[..., Response], request: Request, *given: Any) -> Respo
 
 async def sign_in_page(request: Request) -> Response:
     """Ask for a secret."""
-    return _rendered(request, None, "sign_in.html.j2", 200, told="")
+    return _rendered(None, "sign_in.html.j2", 200, told="")
 
 
 async def sign_in(request: Request) -> Response:
@@ -102,10 +99,10 @@ async def sign_in(request: Request) -> Response:
         name = await run_in_threadpool(books.doorkeeper.sign_in, secret.strip())
     except TooManyTriesError as error:
         told = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return _rendered(request, None, "sign_in.html.j2", 429, told=told)
+        return _rendered(None, "sign_in.html.j2", 429, told=told)
     if name is None:
         told = "This is neither the steward's secret nor the reader's."
-        return _rendered(request, None, "sign_in.html.j2", 403, told=told)
+        return _rendered(None, "sign_in.html.j2", 403, told=told)
     answer = RedirectResponse("/", 303)
     is_secure = str(request.app.state.address).startswith("https:")
     answer.set_cookie(COOKIE, name, httponly=True, samesite="strict", secure=is_secure, path="/")
@@ -133,7 +130,6 @@ def overview(request: Request, books: Books, session: Session) -> Response:
     releases = [release_line(*one) for one in books.ledger.releases()]
     is_pure = books.ledger.lifetime.promise is Promise.PURE
     return _rendered(
-        request,
         session,
         "overview.html.j2",
         standings=level_columns(standings) if standings else None,
@@ -150,7 +146,6 @@ def overview(request: Request, books: Books, session: Session) -> Response:
 def people_page(request: Request, books: Books, session: Session) -> Response:
     """Show the forms about people."""
     return _rendered(
-        request,
         session,
         "people.html.j2",
         counts=books.links.counts(),
@@ -163,7 +158,7 @@ def history_page(request: Request, books: Books, session: Session) -> Response:
     """Show what happened, newest first."""
     entries = books.ledger.history()
     lines = [(one.number, one.at, what_happened(one)) for one in reversed(entries[-_MOST_SHOWN:])]
-    return _rendered(request, session, "history.html.j2", lines=lines, total=len(entries))
+    return _rendered(session, "history.html.j2", lines=lines, total=len(entries))
 
 
 @form
@@ -188,9 +183,7 @@ def make_links(request: Request, books: Books, session: Session, sent: FormData)
 def revoke_links(request: Request, books: Books, session: Session, sent: FormData) -> Response:
     """End the links of some people."""
     ended = books.revoke(_names_in(sent))
-    return _message(
-        request, session, f"{ended:,} {'link was' if ended == 1 else 'links were'} ended."
-    )
+    return _message(session, f"{ended:,} {'link was' if ended == 1 else 'links were'} ended.")
 
 
 @form
@@ -199,7 +192,7 @@ def show_receipt(request: Request, books: Books, session: Session, sent: FormDat
     name = _name_in(sent)
     account = books.ledger.account_of(name)
     receipt = receipt_of(name, account, books.ledger.neighbours)
-    return _rendered(request, session, "receipt_page.html.j2", text=receipt.as_text())
+    return _rendered(session, "receipt_page.html.j2", text=receipt.as_text())
 
 
 @form
@@ -213,10 +206,9 @@ def leaves(request: Request, books: Books, session: Session, sent: FormData) -> 
             "records"
         )
     if account.standing.has_left:
-        return _message(request, session, "This person has left already: nothing was changed.")
+        return _message(session, "This person has left already: nothing was changed.")
     if sent.get("sure") != "yes":
         return _rendered(
-            request,
             session,
             "sure.html.j2",
             name=name,
@@ -226,7 +218,6 @@ def leaves(request: Request, books: Books, session: Session, sent: FormData) -> 
     books.ledger.forget(name)
     books.revoke([name])
     return _message(
-        request,
         session,
         "No further release will use this person's records. What was spent stays in the ledger. Files of "
         "records, and models trained on them, are not changed: for a study, use `collegium forget`.",
@@ -303,9 +294,7 @@ def _environment() -> Environment:
     return base.overlay(loader=ChoiceLoader([PackageLoader("collegium", "desk"), base.loader]))
 
 
-def _rendered(
-    request: Request, session: Session | None, template: str, status: int = 200, **slots: Any
-) -> Response:
+def _rendered(session: Session | None, template: str, status: int = 200, **slots: Any) -> Response:
     way_out = None if session is None else session.form()
     text = (
         _environment()
@@ -317,6 +306,6 @@ def _rendered(
     return HTMLResponse(text, status)
 
 
-def _message(request: Request, session: Session, text: str, status: int = 200) -> Response:
+def _message(session: Session, text: str, status: int = 200) -> Response:
     title = "Done" if status == 200 else "Not done"
-    return _rendered(request, session, "message.html.j2", status, text=text, title=title)
+    return _rendered(session, "message.html.j2", status, text=text, title=title)
