@@ -19,7 +19,7 @@ METHODS = {"dpsgd", "pate", "statistics", "synthesis"}
 FACES = {"collegium"} | {
     f"collegium.{name}"
     for name in (
-        *("accounting", "attacks", "datasets", "features", "ledger", "mechanisms"),
+        *("accounting", "attacks", "datasets", "features", "ledger", "mechanisms", "mlflow"),
         *("students", "teachers"),
     )
 }

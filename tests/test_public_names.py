@@ -39,7 +39,7 @@ def test_the_page_names_the_three_tiers():
     assert list(TIERS) == [
         "collegium", "collegium.teachers", "collegium.students", "collegium.features",
         "collegium.datasets", "collegium.ledger", "collegium.mechanisms", "collegium.attacks",
-        "collegium.accounting",
+        "collegium.accounting", "collegium.mlflow",
     ]  # fmt: skip
 
 

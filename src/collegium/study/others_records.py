@@ -62,7 +62,12 @@ def records_like(path: Path, inputs: dict[str, Any]) -> Any:
     records = read_any(path, separator=_separator(path, inputs.get("separator")), as_text=True)
     if is_csv(path) and isinstance(records, pd.DataFrame):
         records = read_as_described(records, inputs, str(path))
-    records = like_described(records, inputs, str(path))
+    return like_inputs(records, inputs, str(path))
+
+
+def like_inputs(records: Any, inputs: dict[str, Any], name: str) -> Any:
+    """Take of records that are typed already what a student takes; ``name``: what to call them."""
+    records = like_described(records, inputs, name)
     medians = inputs.get("medians")
     return records.fillna(medians) if medians else records
 

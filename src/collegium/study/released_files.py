@@ -13,6 +13,18 @@ _DIGESTS = {"files": dict}
 _ADVICE = "get the whole release again, or run the study again, which costs nobody anything"
 
 
+def released_names(release: Path) -> list[str]:
+    """List the files of a release, as the digests in its folder do.
+
+    Raises InputError if they name anything outside of it.
+    """
+    known = release / DIGESTS_FILE
+    names = sorted(read_json(known, _DIGESTS, _ADVICE, InputError)["files"])
+    if any(Path(name).name != name for name in names):
+        raise InputError(f"{known} names files outside of its folder: {_ADVICE}")
+    return names
+
+
 def released_content(path: Path) -> bytes | None:
     """Read a file of a release; None if the release has no such file.
 
