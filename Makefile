@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.dev-installed
+DOCS_INSTALLED := $(VENV)/.docs-installed
 
-.PHONY: demo test lint types unit install clean
+.PHONY: demo test lint types unit docs install clean
 
 demo: $(INSTALLED)  ## The main job on embedded data, with three privacy levels.
 	$(BIN)/collegium demo
@@ -22,6 +23,10 @@ types: $(DEV_INSTALLED)
 unit: $(DEV_INSTALLED)
 	$(BIN)/pytest -n auto --max-worker-restart 0 --durations 10
 
+docs: $(DOCS_INSTALLED)  ## The site, in build/site: notebooks are run, and a link that leads nowhere fails.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open build/site/index.html"
+
 install: $(INSTALLED)
 
 $(BIN)/python:
@@ -34,6 +39,10 @@ $(INSTALLED): $(BIN)/python pyproject.toml constraints.txt
 
 $(DEV_INSTALLED): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(DOCS_INSTALLED): $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	touch $@
 
 clean:

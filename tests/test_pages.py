@@ -54,7 +54,11 @@ def test_the_index_of_pages_names_every_page_by_its_title():
     index = ROOT / "docs/README.md"
     named = dict(re.findall(r"^- \[(.*)\]\((.*)\)$", index.read_text("utf-8"), re.MULTILINE))
     pages = [path for path in index.parent.rglob("*.md") if path != index]
-    titles = {path.read_text("utf-8").splitlines()[0].removeprefix("# "): path for path in pages}
+    pages += sorted(index.parent.glob("notebooks/*.py"))
+    titles = {
+        re.search(r"^(?:# )?# (?!%%)(.+)$", path.read_text("utf-8"), re.MULTILINE)[1]: path
+        for path in pages
+    }
     assert len(titles) == len(pages)
     assert {title: index.parent / name for title, name in named.items()} == titles
 
@@ -74,11 +78,13 @@ def test_the_first_screen_sells_and_tells():
 
 
 def shown_commands():
-    for page in (README, ROOT / "docs/ways-in.md", ROOT / "docs/releases.md"):
-        for block in _FENCE.findall(page.read_text("utf-8")):
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        indented = re.findall(r"^    collegium .*$", text, re.MULTILINE)
+        for block in [*_FENCE.findall(text), *indented]:
             for line in block.replace("\\\n", " ").splitlines():
-                if line.startswith("collegium "):
-                    yield shlex.split(line, comments=True)[1:]
+                if found := re.match(r" *(?:\$ )?(collegium [a-z-].*)", line):
+                    yield shlex.split(found[1], comments=True)[1:]
 
 
 def test_commands_and_options_that_pages_show_exist():
@@ -100,7 +106,10 @@ def test_commands_and_options_that_pages_show_exist():
 
 def test_the_readme_names_every_extra():
     (line,) = re.findall(r"extras, as in .*: (.*)$", README.read_text("utf-8"), re.MULTILINE)
-    extras = PROJECT["project"]["optional-dependencies"].keys() - {"dev"}
+    extras = PROJECT["project"]["optional-dependencies"].keys() - {
+        "dev",
+        "docs",
+    }  # for contributors
     assert set(line.split(", ")) == extras
 
 

@@ -1,0 +1,88 @@
+"""The blocks of a page, and how they are run as a reader would: in order, in one folder, in one session."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+_BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S
+)
+_FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def is_session(self) -> bool:
+        return self.language == "python" and ">>> " in self.text
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def blocks(page: Path) -> list[Block]:
+    """Find the fenced blocks of a page."""
+    text, name = page.read_text("utf-8"), str(page.relative_to(ROOT))
+    return [
+        Block(name, text[: found.start()].count("\n") + 1, found["language"], found["text"])
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Give what a shell of somebody who installed the package has."""
+    kept = {name: value for name, value in os.environ.items() if name != "COLLEGIUM_LEDGER"}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**kept, "PATH": path, "XDG_STATE_HOME": os.devnull, "COLUMNS": "100", **more}
+
+
+def run_page(page: Path, folder: Path, **variables: str) -> list[str]:
+    """Run a page's blocks in a folder, which is the current one; return what each printed in the shell."""
+    (folder / "examples").symlink_to(ROOT / "examples")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    said = []
+    for block in blocks(page):
+        if block.is_session:
+            run_session(block, names)
+        elif block.language == "python":
+            exec(compile(block.text, str(block), "exec"), names)
+        elif block.language == "bash":
+            said.append(run_in_shell(block, folder, **variables))
+    return said
+
+
+def run_in_shell(block: Block, folder: Path, **variables: str) -> str:
+    """Run a block's commands; the first that fails ends it."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block.text],
+        cwd=folder, env=environment(**variables), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{block}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def run_session(block: Block, names: dict[str, Any]) -> None:
+    """Run a block with `>>>`, and compare what comes out with what is shown."""
+    test = doctest.DocTestParser().get_doctest(
+        block.text, names, str(block), block.page, block.line
+    )
+    runner = doctest.DocTestRunner(optionflags=_FLAGS)
+    runner.run(test, clear_globs=False)
+    names.update(test.globs)
+    assert runner.summarize(verbose=False).failed == 0, str(block)
