@@ -45,7 +45,7 @@ class Browser:
         targets = self.call("Target.getTargets")["targetInfos"]
         page = next(one["targetId"] for one in targets if one["type"] == "page")
         self._session = self.call("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
+        for domain in ("Page", "Runtime", "Network", "Log", "DOM"):
             self.call(f"{domain}.enable")
         self._folder = folder
         # Of the browser, not of the page: no session.
@@ -84,14 +84,15 @@ class Browser:
                 self.loaded += 1
         return got
 
-    def _until_loaded(self, before):
+    def until_loaded(self, before=None):
+        before = self.loaded if before is None else before
         while self.loaded == before:
             self._read()
 
     def open(self, address):
         before = self.loaded
         self.call("Page.navigate", url=address)
-        self._until_loaded(before)
+        self.until_loaded(before)
 
     def tell(self, expression):
         """What a line of JavaScript says, in the page."""
@@ -103,12 +104,33 @@ class Browser:
         self.tell(f"document.querySelector({selector!r}).focus()")
         self.call("Input.insertText", text=text)
 
+    def fill(self, selector, text):
+        """Write into a field what stands there from now on."""
+        self.tell(f"document.querySelector({selector!r}).value = ''")
+        self.type(selector, text)
+
+    def select(self, selector, value):
+        """Choose from a list, or tick what a form offers."""
+        self.tell(
+            f"""(() => {{
+              const one = document.querySelector({selector!r});
+              one[one.tagName == 'SELECT' ? 'value' : 'checked'] = {json.dumps(value)};
+            }})()"""
+        )
+
+    def give(self, selector, path):
+        """Choose a file."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
+
     def press(self, text, loads=True):
         """Click a button or link with this text, as with a mouse."""
         self.call("Page.bringToFront")
         place = self.tell(
             f"""(() => {{
-              const one = [...document.querySelectorAll('button, a')].find(e => e.innerText == {text!r});
+              const all = [...document.querySelectorAll('button, a, summary')];
+              const one = all.find(e => e.innerText == {text!r});
               one.scrollIntoView({{block: 'center'}});
               const box = one.getBoundingClientRect();
               return [box.x + box.width / 2, box.y + box.height / 2];
@@ -125,7 +147,7 @@ class Browser:
                 clickCount=1,
             )
         if loads:
-            self._until_loaded(before)
+            self.until_loaded(before)
 
     def enter(self):
         """Press the key, where the focus is."""
@@ -133,7 +155,7 @@ class Browser:
         key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
         self.call("Input.dispatchKeyEvent", type="keyDown", **key)
         self.call("Input.dispatchKeyEvent", type="keyUp", **key)
-        self._until_loaded(before)
+        self.until_loaded(before)
 
     def text(self):
         return self.tell("document.body.innerText")

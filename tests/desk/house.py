@@ -1,15 +1,17 @@
 """A desk to knock at: a ledger, levels, a clock that is set by hand, and browsers that keep cookies."""
 
 import re
+import socket
+import threading
 from datetime import UTC, datetime, timedelta
 
+import uvicorn
 from starlette.testclient import TestClient
 
 from collegium import Ledger
 from collegium.desk.application import application
 from collegium.desk.books import Books
 from collegium.desk.links import Links
-from collegium.study.policy_file import read_policy
 
 ADDRESS = "http://127.0.0.1:8765"
 LEVELS = 'levels = { high = 1.0, average = 2.0, "low <b>" = 3.0 }\ndelta = 1e-5\n'
@@ -18,23 +20,24 @@ LEVELS = 'levels = { high = 1.0, average = 2.0, "low <b>" = 3.0 }\ndelta = 1e-5\
 class House:
     """A desk, and all that surrounds it."""
 
-    def __init__(self, folder):
-        self.folder = folder
-        (folder / "policy.toml").write_text(LEVELS)
+    def __init__(self, folder, with_levels=True):
+        self.folder, self.levels = folder, None
+        if with_levels:
+            self.levels = folder / "policy.toml"
+            self.levels.write_text(LEVELS)
         Ledger.create(folder / "people.ledger")
         self.again()
 
     def again(self):
         """Begin anew with what is there, as another process does."""
         self.ledger = Ledger(self.folder / "people.ledger")
-        self.policy = read_policy(self.folder / "policy.toml")
         self.log, self.now = [], datetime(2026, 1, 1, tzinfo=UTC)
         self.seconds = [0.0]
         self.open()
 
     def open(self):
         """Open the desk, perhaps again."""
-        self.books = Books(self.ledger, self.policy, self.folder / "desk")
+        self.books = Books(self.ledger, self.levels, self.folder / "desk")
         self.books.links = Links(self.folder / "desk" / "links.sqlite", lambda: self.now)
         self.books.doorkeeper._clock = lambda: self.seconds[0]
         self.secrets = self.books.new_secrets or self.secrets
@@ -63,6 +66,23 @@ class House:
     def later(self, **how):
         """Let time pass, for links."""
         self.now += timedelta(**how)
+
+
+class Served(House):
+    """A desk that real programs can call."""
+
+    def __init__(self, folder, with_levels=True):
+        super().__init__(folder, with_levels)
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.app = application(self.books, self.address, self.log.append)
+        self.server = uvicorn.Server(uvicorn.Config(self.app, log_level="critical"))
+        self.thread = threading.Thread(target=lambda: self.server.run(sockets=[self.socket]))
+        self.thread.start()
+
+    def close(self):
+        self.server.should_exit = True
+        self.thread.join()
 
 
 def form_of(browser, action):

@@ -16,26 +16,9 @@ import uvicorn
 from collegium import Ledger
 from collegium.desk.application import application
 from tests.desk.chromium import CHROMIUM, Browser
-from tests.desk.house import ADDRESS, House, choose
+from tests.desk.house import ADDRESS, House, Served, choose
 
 NAMES = [f"patient-{number}" for number in range(40)]
-
-
-class Served(House):
-    """A desk that real programs can call."""
-
-    def __init__(self, folder):
-        super().__init__(folder)
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        self.app = application(self.books, self.address, self.log.append)
-        self.server = uvicorn.Server(uvicorn.Config(self.app, log_level="critical"))
-        self.thread = threading.Thread(target=lambda: self.server.run(sockets=[self.socket]))
-        self.thread.start()
-
-    def close(self):
-        self.server.should_exit = True
-        self.thread.join()
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
@@ -112,7 +95,7 @@ def _story(house, browser, folder):
 def _desk(folder, port):
     """A desk in a process of its own, on what is there."""
     house = House.__new__(House)
-    house.folder, house.secrets = folder, {}
+    house.folder, house.secrets, house.levels = folder, {}, folder / "policy.toml"
     house.again()
     app = application(house.books, ADDRESS, lambda line: None)
     uvicorn.run(app, port=port, log_level="critical")

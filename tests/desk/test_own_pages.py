@@ -89,7 +89,7 @@ def test_a_page_shows_what_the_receipt_says(house):
     (link,) = house.links(["ann"]).values()
     browser = house.browser()
     choose(browser, link, "0")
-    budgets = house.policy.policy.assign(["high"], owners=["ann"])
+    budgets = house.books.policy.assign(["high"], owners=["ann"])
     costs = {"high": Cost(0.01), "average": Cost(0.0), "low <b>": Cost(0.0)}
     release = house.ledger.reserve(
         "1", "Count of <i>beds</i>", budgets, costs, neighbours=house.ledger.neighbours
@@ -153,7 +153,9 @@ def test_neither_the_desks_files_nor_its_log_hold_a_name_or_a_link(house):
     for link in links.values():
         choose(browser, link, "0")
     house.steward().get("/history")
-    kept = b"".join(path.read_bytes() for path in (house.folder / "desk").iterdir())
+    kept = b"".join(
+        path.read_bytes() for path in (house.folder / "desk").rglob("*") if path.is_file()
+    )
     kept += "\n".join(house.log).encode()
     for name, link in links.items():
         assert name.encode() not in kept and name.split()[0].encode() not in kept
@@ -170,6 +172,6 @@ def test_nobody_learns_who_else_is_there(house):
     (link,) = house.links(["ann"]).values()
     browser = house.browser()
     before = browser.get(link).text
-    others = house.policy.policy.assign(["high", "average"], owners=["bob", "cy"])
+    others = house.books.policy.assign(["high", "average"], owners=["bob", "cy"])
     house.ledger.change(others)
     assert browser.get(link).text == before and ADDRESS not in before

@@ -40,7 +40,7 @@ def test_nothing_is_done_for_whoever_has_not_signed_in_or_only_reads(house, addr
 
 @pytest.mark.parametrize("address", FORMS)
 def test_a_form_is_sent_once_by_whoever_was_shown_it(house, address):
-    house.ledger.change(house.policy.policy.assign(["high"], owners=["ann"]))
+    house.ledger.change(house.books.policy.assign(["high"], owners=["ann"]))
     steward, other = house.steward(), house.steward()
     given = {"names": "ann", "name": "ann", "days": "3"}
     for form in ("", "forged", form_of(other, address)):
@@ -213,7 +213,7 @@ def test_a_person_leaves_after_the_steward_was_asked_once(house):
 
 def test_what_others_wrote_is_shown_and_never_obeyed(house):
     evil = "<script>alert(1)</script>\x1b[2J\u202e"
-    house.ledger.change(house.policy.policy.assign(["low <b>"], owners=[evil]))
+    house.ledger.change(house.books.policy.assign(["low <b>"], owners=[evil]))
     steward = house.steward()
     texts = [steward.get(address).text for address in PAGES]
     for address in ("/people/receipt", "/people/leaves"):
@@ -232,7 +232,7 @@ def test_what_others_wrote_is_shown_and_never_obeyed(house):
 
 def test_the_overview_has_a_row_for_each_level_whatever_people_paid(house):
     names = [f"person {number}" for number in range(6)]
-    budgets = house.policy.policy.assign(["high"] * 3 + ["average"] * 3, owners=names)
+    budgets = house.books.policy.assign(["high"] * 3 + ["average"] * 3, owners=names)
     house.ledger.change(budgets)
     house.ledger.reserve(
         "1",
@@ -251,4 +251,4 @@ def test_the_overview_has_a_row_for_each_level_whatever_people_paid(house):
 
 def test_one_desk_has_a_folder(house):
     with pytest.raises(InputError, match="another desk uses"):
-        Books(house.ledger, house.policy, house.folder / "desk")
+        Books(house.ledger, house.levels, house.folder / "desk")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,26 +12,28 @@ from collegium.cli.ledger import KeyFile, Place, opened
 from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
+if TYPE_CHECKING:
+    from collegium.ledger.ledger import Ledger
+
 
 def desk(
     place: Place,
     levels: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--levels",
             help="TOML file with the levels that people may choose: a study's, or one with levels and delta "
-            "alone.",
+            "alone. Default: they are set at the desk.",
             metavar="FILE",
-            show_default=False,
         ),
-    ],
+    ] = None,
     key: KeyFile = None,
     folder: Annotated[
         Path | None,
         typer.Option(
             "--folder",
-            help="Where the desk keeps its links, its secrets' hashes and its log. Default: LEDGER.desk, "
-            "beside the ledger.",
+            help="Where the desk keeps its tables, studies, links, secrets' hashes and log. Default: "
+            "LEDGER.desk, beside the ledger.",
             **PATH_OPTION,
         ),
     ] = None,
@@ -54,9 +56,11 @@ def desk(
 ) -> None:
     """Open a desk: pages for those who keep the ledger, and one page for each person, with a link.
 
-    The first start prints two secrets, once: the steward's, who may change things, and a reader's.
+    The steward brings tables, sets levels, sends links, asks questions and runs studies there; the ledger is
+    made if it is not there. The first start prints two secrets, once: the steward's, who may change things,
+    and a reader's.
 
-    Example: collegium desk people.ledger --levels policy.toml
+    Example: collegium desk people.ledger
     """
     try:
         from collegium.desk.application import listening_at, serve
@@ -67,7 +71,6 @@ def desk(
     from urllib.parse import urlsplit
 
     from collegium.desk.books import Books
-    from collegium.study.policy_file import read_policy
 
     if address is not None and (
         urlsplit(address).scheme not in ("http", "https")
@@ -81,9 +84,9 @@ def desk(
         if "://" in place:
             raise InputError("a ledger on a server has no folder beside it: give --folder")
         folder = Path(f"{place}.desk")
-    ledger, stated = opened(place, key), read_policy(levels)
     listening = listening_at(host, port)  # before secrets are made, and shown once
-    books = Books(ledger, stated, folder)
+    ledger = _opened_or_made(place, key)
+    books = Books(ledger, levels, folder, None if key is None else key.resolve())
     try:
         for role, secret in books.new_secrets.items():
             out.print(f"The {role}'s secret, shown once: {secret}", soft_wrap=True, markup=False)
@@ -94,3 +97,16 @@ def desk(
         serve(books, listening, address, folder / "access.log", ready)
     finally:
         books.close()
+
+
+def _opened_or_made(place: str, key: Path | None) -> Ledger:
+    from collegium.accounting.neighbours import Neighbours
+    from collegium.ledger.places import Place as At
+
+    if "://" in place:
+        return opened(place, key)
+    ledger = At(place, key).opened()  # refuses one that is gone
+    if ledger is None:
+        ledger = At(place, key).made(Neighbours.ADD_OR_REMOVE)
+        out.print(f"Made the ledger {ledger}. It knows nobody yet.", soft_wrap=True)
+    return ledger

@@ -211,6 +211,49 @@ def change(
 
 
 @app.command()
+def levels(
+    place: Place,
+    table: Annotated[
+        Path,
+        typer.Argument(help="CSV or Parquet file with the rows of people.", show_default=False),
+    ],
+    owner: Annotated[str, typer.Option(help="Column with people's names.", show_default=False)],
+    out_file: Annotated[
+        Path, typer.Option("--out", help="File to write.", show_default=False, **PATH_OPTION)
+    ],
+    level_column: Annotated[
+        str, typer.Option("--level-column", help="Where levels go; replaced if it is there.")
+    ] = "privacy",
+    key: KeyFile = None,
+) -> None:
+    """Write a table's rows with the level that each person has in the ledger now. Changes nothing.
+
+    Rows of people whom the ledger does not know, and of those who have left, are left out.
+
+    Example: collegium ledger levels people.ledger visits.csv --owner patient --out granted.csv
+    """
+    from collegium.cli.outputs import refuse_no_folder, refuse_taken
+    from collegium.data.datasets.raw import open_raw
+    from collegium.data.datasets.table_files import is_csv, read_table, separator_of
+    from collegium.durable import write_durably
+    from collegium.study.level_column import in_sentence, names_in, table_bytes, with_levels
+
+    refuse_taken(out_file)
+    refuse_no_folder(out_file)
+    if is_csv(out_file) != is_csv(table) or out_file.name.endswith(".gz"):
+        raise InputError(f"{out_file} must be named as a table of the same kind as {table} is")
+    rows, separator = read_table(table, as_text=True), ","
+    if is_csv(table):
+        with open_raw(table) as stream:
+            separator = separator_of(stream)
+    found = with_levels(rows, owner, level_column, opened(place, key))
+    content = table_bytes(found, as_csv=is_csv(table), separator=separator)
+    write_durably(out_file, content, private=True)
+    told = in_sentence(names_in(rows, owner), names_in(found, owner))
+    out.print(f"Wrote {out_file}: {told}.", soft_wrap=True)
+
+
+@app.command()
 def settle(
     place: Place,
     release: Annotated[

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from rich.progress import (
@@ -28,8 +31,13 @@ _EVERY_S = 30.0
 _RECENT_S = 600.0
 
 
-def watching(shown: bool = True) -> AbstractContextManager[Observer]:
-    """Choose who is told how a run gets on: bars, lines where a terminal cannot draw, or notes alone."""
+def watching(shown: bool = True, file: Path | None = None) -> AbstractContextManager[Observer]:
+    """Choose who is told how a run gets on: bars, lines where a terminal cannot draw, or notes alone.
+
+    ``file``: keeps where it is instead, for programs.
+    """
+    if file is not None:
+        return FileObserver(file)
     if err.quiet or not shown:
         return nullcontext(NoteObserver())
     return ProgressObserver() if err.is_interactive else LineObserver()
@@ -163,6 +171,13 @@ class LineObserver(NoteObserver):
         if self._clock() - self._begun >= _SILENT_S:
             self._write(f"{name}: done in an earlier run")
 
+    def seconds_left(self) -> float | None:
+        """How long the stage still takes, as far as its speed is known."""
+        if not self._total or self._since is None or self._done <= self._since[1]:
+            return None
+        since, before = self._since
+        return (self._clock() - since) * (self._total - self._done) / (self._done - before)
+
     def tell_if_due(self) -> None:
         """Write where it is, unless that has been said not long ago, or all has begun just now."""
         with self._lock:
@@ -172,21 +187,17 @@ class LineObserver(NoteObserver):
             if not self._name or not is_due:
                 return
             self._told = now
-            said = self._where(now)
+            said = self._where()
         self._write(said)
 
-    def _where(self, now: float) -> str:
-        return f"{self._progress_at(now)}{'; ' * bool(self._waits)}{self._waits}"
+    def _where(self) -> str:
+        return f"{self._progress()}{'; ' * bool(self._waits)}{self._waits}"
 
-    def _progress_at(self, now: float) -> str:
+    def _progress(self) -> str:
         if not self._total:
             return self._name
-        said = f"{self._name}: {self._done:,} of {self._total:,}"
-        if self._since is None or self._done <= self._since[1]:
-            return said
-        since, before = self._since
-        left = (now - since) * (self._total - self._done) / (self._done - before)
-        return f"{said}, about {_duration(left)} left"
+        said, left = f"{self._name}: {self._done:,} of {self._total:,}", self.seconds_left()
+        return said if left is None else f"{said}, about {_duration(left)} left"
 
     def _write(self, said: str) -> None:
         err.print(f"[{_duration(self._clock() - self._begun)}] {said}", soft_wrap=True)
@@ -194,6 +205,50 @@ class LineObserver(NoteObserver):
     def _keep_telling(self) -> None:
         while not self._ended.wait(0.5):
             self.tell_if_due()
+
+
+class FileObserver(LineObserver):
+    """Keeps in a file where it is, as JSON, for programs that show it; notes go where they go otherwise.
+
+    It is written anew at most twice a second, and is always whole.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path, self._shown = path, ""
+
+    def tell_if_due(self) -> None:
+        """Nothing is written line by line."""
+
+    def skipped(self, name: str) -> None:
+        """What was done in an earlier run takes no time."""
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__(*_)
+        self._keep()
+
+    def _keep_telling(self) -> None:
+        while not self._ended.wait(0.5):
+            self._keep()
+
+    def _keep(self) -> None:
+        with self._lock:
+            left = self.seconds_left()
+            content = json.dumps(
+                {
+                    "stage": self._name,
+                    "done": self._done,
+                    "total": self._total,
+                    "seconds_left": None if left is None else round(left),
+                    "waits": self._waits,
+                }
+            )
+        if content != self._shown:
+            self._shown = content
+            new = self._path.with_name(f".{self._path.name}.new")
+            with contextlib.suppress(OSError):  # a run does not end because nobody can watch it
+                new.write_text(f"{content}\n", encoding="utf-8")
+                new.replace(self._path)
 
 
 def _duration(seconds: float) -> str:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def show_choice(found: Recommendation) -> None:
     """Print what was chosen, why, and what to expect."""
-    from collegium.dpsgd.footprint import GIGABYTE, peak_bytes
     from collegium.report.choice import chosen_from, expectations, figures, notes, settings, verdict
 
     out.print(chosen_from(found), style="bold", soft_wrap=True)
@@ -27,25 +26,37 @@ def show_choice(found: Recommendation) -> None:
         out.print(line, soft_wrap=True)
     for line in verdict(found):
         out.print(line, style="bold yellow", soft_wrap=True)
-    # Reading the same files has taken memory, as it will in a run.
-    for line in figures(found, max(found.gigabytes, peak_bytes() / GIGABYTE)):
+    for line in figures(found, takes_here(found)):
         out.print(line, soft_wrap=True)
     for line in notes(found):
         err.print(line, soft_wrap=True)
     out.print()
 
 
+def takes_here(found: Recommendation) -> float:
+    """How many GB a run takes: reading the same files has taken memory, as it will then."""
+    from collegium.dpsgd.footprint import GIGABYTE, peak_bytes
+
+    return max(found.gigabytes, peak_bytes() / GIGABYTE)
+
+
 def show_what_if(levels: Mapping[str, float], now: Expected, then: Expected) -> None:
     """Print what other levels would give."""
+    for line in what_if_lines(levels, now, then):
+        out.print(line, soft_wrap=True)
+    out.print()
+
+
+def what_if_lines(levels: Mapping[str, float], now: Expected, then: Expected) -> list[str]:
+    """Say what other levels would give."""
     said = ", ".join(f"{name} = {epsilon:g}" for name, epsilon in levels.items())
-    out.print(f"With {said}: {then.in_words()}.", soft_wrap=True)
-    out.print(f"As it is: {now.in_words()}.", soft_wrap=True)
+    lines = [f"With {said}: {then.in_words()}.", f"As it is: {now.in_words()}."]
     chance = (now.high - now.low) / 4
     if abs(now.middle - then.middle) < chance:
-        out.print(
+        lines.append(
             f"Between two rehearsals {100 * chance:.1f} points are chance: this says no more."
         )
-    out.print()
+    return lines
 
 
 def parse_what_if(given: list[str]) -> dict[str, float]:

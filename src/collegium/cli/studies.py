@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +12,18 @@ import typer
 
 from collegium.cli.console import hush, last_line, out, print_json
 from collegium.cli.options import PATH_OPTION, Quiet, complete_study
-from collegium.cli.outputs import folder_of, refuse_among_a_studys_files
+from collegium.cli.outputs import (
+    folder_of,
+    refuse_among_a_studys_files,
+    refuse_no_folder,
+    refuse_taken,
+    write_named,
+)
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
-    from collegium.report.sections import Table
+    from collegium.planner.recommend import Recommendation
+    from collegium.report.sections import Banner, Block, Table
     from collegium.study.config import StudyConfig
     from collegium.study.folder import StudyFolder
     from collegium.study.kept_rehearsals import KeptRehearsals
@@ -90,6 +97,9 @@ def plan(
     ] = None,
     spend: Spend = None,
     out_folder: Out = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write it as a page.", **PATH_OPTION)
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -101,10 +111,12 @@ def plan(
     """
     from collegium.cli.blocks import show
     from collegium.cli.progress import NoteObserver
+    from collegium.report.plan_page import render_plan
+    from collegium.report.sections import Points
     from collegium.study.config import read_config
     from collegium.study.folder import StudyFolder
     from collegium.study.kept_rehearsals import KeptRehearsals
-    from collegium.study.planned_settings import settled_method
+    from collegium.study.planned_settings import settled_method, with_sections
     from collegium.study.runner import FINISHED, plan_study
 
     hush(quiet)
@@ -115,9 +127,13 @@ def plan(
     config = with_spend(config, spend, folder)
     observer = NoteObserver()
     rehearsals = KeptRehearsals.beside(study, observer, anew=True)
-    choice, show_first, verdict = None, _nothing, ""
+    choice: _Choice | None = None
+    if html is not None:
+        refuse_taken(html)
+        refuse_no_folder(html)
     if config.is_open and not folder.is_begun():
-        choice, config, show_first, verdict = _choose(config, optimise, what_if or [], rehearsals)
+        choice = _choose(config, optimise, what_if or [], rehearsals)
+        config = with_sections(config, choice.found.sections)
     elif config.is_open:
         if optimise is not None or what_if:
             raise InputError(
@@ -136,6 +152,15 @@ def plan(
         planned.rehearse()  # refuses what the run would; seeing images may take minutes
     for line in planned.warnings():
         observer.note(line)
+    protected = [planned.arrangement.in_short]
+    if ledger is not None:
+        protected.append(f"{ledger.in_words[0].upper()}{ledger.in_words[1:]}.")
+    if html is not None:
+        sections: list[tuple[str, list[Block | Banner]]] = []
+        if choice is not None:
+            sections.append(("What was chosen", [*choice.blocks()]))
+        sections.append(("What everybody pays", [*planned.blocks(), Points(protected)]))
+        write_named(html, render_plan(config.study.name, sections).encode())
     if as_json:
         print_json(
             {
@@ -144,17 +169,17 @@ def plan(
                 **planned.numbers(),
                 "columns": dict(planned.columns),
                 "ledger": None if ledger is None else str(ledger.place),
-                **({} if choice is None else {"chosen": choice}),
+                **({} if choice is None else {"chosen": choice.told()}),
             }
         )
         return
-    show_first()
+    if choice is not None:
+        choice.show()
     show(planned.blocks())
-    out.print(planned.arrangement.in_short, soft_wrap=True)
-    if ledger is not None:
-        out.print(f"{ledger.in_words[0].upper()}{ledger.in_words[1:]}.", soft_wrap=True)
-    if verdict:
-        said = verdict.partition(" (")[0]
+    for line in protected:
+        out.print(line, soft_wrap=True)
+    if choice is not None and choice.found.verdict:
+        said = choice.found.verdict.partition(" (")[0]
         out.print(
             f"{said[:1].upper()}{said[1:]}: `collegium run` stops unless told --anyway.",
             soft_wrap=True,
@@ -162,36 +187,54 @@ def plan(
     last_line(None, planned.in_short() or "planned, and nothing is spent")
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """What the planner chose, and what other levels would give, if anybody asked."""
+
+    found: Recommendation
+    levels: Mapping[str, float]
+    other: Recommendation | None
+
+    def told(self) -> dict[str, Any]:
+        """What it says to programs."""
+        told = self.found.to_dict()
+        if self.other is not None:
+            told["what_if"] = {"levels": self.levels, **self.other.to_dict()["expected"]}
+        return told
+
+    def show(self) -> None:
+        """Print it."""
+        from collegium.cli.recommended import show_choice, show_what_if
+
+        show_choice(self.found)
+        if self.other is not None:
+            show_what_if(self.levels, self.found.expected, self.other.expected)
+
+    def blocks(self) -> list[Block]:
+        """What a page says of it."""
+        from collegium.cli.recommended import takes_here, what_if_lines
+        from collegium.report.plan_page import choice_blocks
+        from collegium.report.sections import Points
+
+        blocks = choice_blocks(self.found, takes_here(self.found))
+        if self.other is not None:
+            lines = what_if_lines(self.levels, self.found.expected, self.other.expected)
+            blocks.insert(2, Points(lines))
+        return blocks
+
+
 def _choose(
     config: StudyConfig, optimise: str | None, what_if: list[str], rehearsals: KeptRehearsals
-) -> tuple[dict[str, Any], StudyConfig, Callable[[], None], str]:
-    """Let the planner choose, also beside other levels.
-
-    Returns: what it says for JSON; the settings; what shows it, once nothing refuses the plan; and that the
-        model would be no better than one answer, where that is so.
-    """
+) -> _Choice:
+    """Let the planner choose, also beside other levels."""
     from collegium.cli.progress import NoteObserver
-    from collegium.cli.recommended import parse_what_if, show_choice, show_what_if
-    from collegium.study.planned_settings import recommended, with_sections
+    from collegium.cli.recommended import parse_what_if
+    from collegium.study.planned_settings import recommended
 
     levels = parse_what_if(what_if)
     observer = NoteObserver()
     other = recommended(config, observer, optimise, levels) if levels else None
-    found = recommended(config, observer, optimise, rehearsals=rehearsals)
-    told = found.to_dict()
-    if other is not None:
-        told["what_if"] = {"levels": levels, **other.to_dict()["expected"]}
-
-    def show() -> None:
-        show_choice(found)
-        if other is not None:
-            show_what_if(levels, found.expected, other.expected)
-
-    return told, with_sections(config, found.sections), show, found.verdict
-
-
-def _nothing() -> None:
-    """Show nothing: the file says how the study is learnt."""
+    return _Choice(recommended(config, observer, optimise, rehearsals=rehearsals), levels, other)
 
 
 def run(
@@ -208,6 +251,14 @@ def run(
             help="Run even if the model is expected to be no better than always giving one answer.",
         ),
     ] = False,
+    progress: Annotated[
+        Path | None,
+        typer.Option(
+            "--progress",
+            help="Keep in this file how far it has come, as JSON, for programs that show it.",
+            **PATH_OPTION,
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -230,6 +281,9 @@ def run(
     config = with_spend(config, spend, folder)
     if anyway:
         _refuse_anyway(config, folder)
+    if progress is not None:
+        refuse_no_folder(progress)
+        refuse_among_a_studys_files(progress)
     refuse_among_a_studys_files(folder.path)
     rehearsals = KeptRehearsals.beside(study, NoteObserver())
     config = settled_method(
@@ -240,7 +294,7 @@ def run(
         refuse_useless=not anyway,
         rehearsals=rehearsals,
     )
-    show_result(_run(config, folder.path, as_json, rehearsals), as_json)
+    show_result(_run(config, folder.path, as_json, rehearsals, progress), as_json)
 
 
 def _refuse_anyway(config: StudyConfig, folder: StudyFolder) -> None:
@@ -441,14 +495,18 @@ def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:
 
 
 def _run(
-    config: StudyConfig, folder: Path, as_json: bool, rehearsals: KeptRehearsals | None = None
+    config: StudyConfig,
+    folder: Path,
+    as_json: bool,
+    rehearsals: KeptRehearsals | None = None,
+    progress: Path | None = None,
 ) -> Any:
     """Run a study; returns what its method published."""
     from collegium.cli.progress import watching
     from collegium.study.runner import run_study
 
     refuse_among_a_studys_files(folder)
-    with watching(not as_json) as observer:
+    with watching(not as_json, progress) as observer:
         return run_study(config, folder, observer, rehearsals)
 
 

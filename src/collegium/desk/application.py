@@ -13,13 +13,15 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from collegium.desk import people, steward
+from collegium.desk import level_pages, people, question_pages, steward, study_pages, table_pages
 from collegium.desk.books import Books
 from collegium.desk.guard import Guard, Log, TooLargeError
+from collegium.desk.tables import MOST_BYTES
 from collegium.errors import InputError
 from collegium.report.page import environment
 
 LOCAL = "127.0.0.1"
+UPLOADS = "/tables/new"
 _LOCAL_NAMES = {"localhost", LOCAL, "::1"}
 
 
@@ -51,6 +53,31 @@ def application(books: Books, address: str, log: Log) -> Guard:
         Route("/people/receipt", steward.show_receipt, methods=["POST"]),
         Route("/people/leaves", steward.leaves, methods=["POST"]),
         Route("/history", steward.history_page),
+        Route("/releases/settle", steward.settle, methods=["POST"]),
+        Route("/levels", level_pages.levels_page),
+        Route("/levels", level_pages.set_levels, methods=["POST"]),
+        Route("/levels/explained", level_pages.explained),
+        Route("/tables", table_pages.tables_page),
+        Route(UPLOADS, table_pages.add_table, methods=["POST"]),
+        Route("/tables/{name}", table_pages.table_page),
+        Route("/tables/{name}/owner", table_pages.set_owner, methods=["POST"]),
+        Route("/tables/{name}/levels", table_pages.enter_levels, methods=["POST"]),
+        Route("/tables/{name}/draft", table_pages.draft_schema, methods=["POST"]),
+        Route("/tables/{name}/schema", table_pages.set_schema, methods=["POST"]),
+        Route("/tables/{name}/remove", table_pages.remove_table, methods=["POST"]),
+        Route("/questions", question_pages.questions_page),
+        Route("/questions/prices", question_pages.prices, methods=["POST"]),
+        Route("/questions/answers", question_pages.answers, methods=["POST"]),
+        Route("/studies", study_pages.studies_page),
+        Route("/studies", study_pages.make_study, methods=["POST"]),
+        Route("/studies/{name}", study_pages.study_page),
+        Route("/studies/{name}/plan", study_pages.plan_page),
+        Route("/studies/{name}/plan", study_pages.plan_study, methods=["POST"]),
+        Route("/studies/{name}/run", study_pages.run_study, methods=["POST"]),
+        Route("/studies/{name}/stop", study_pages.stop_study, methods=["POST"]),
+        Route("/studies/{name}/settings", study_pages.change_study, methods=["POST"]),
+        Route("/studies/{name}/remove", study_pages.remove_study, methods=["POST"]),
+        Route("/studies/{name}/release/{file}", study_pages.released_file),
         Route("/me/{token}", with_slash),
         Route("/me/{token}/", people.own_page),
         Route("/me/{token}/choice", people.choose, methods=["POST"]),
@@ -61,7 +88,8 @@ def application(books: Books, address: str, log: Log) -> Guard:
         routes=routes, exception_handlers={TooLargeError: _too_large, Exception: _failed}
     )
     made.state.books, made.state.address = books, address.rstrip("/")
-    return Guard(made, _LOCAL_NAMES | {urlsplit(address).hostname or LOCAL}, log)
+    names = _LOCAL_NAMES | {urlsplit(address).hostname or LOCAL}
+    return Guard(made, names, log, {UPLOADS: MOST_BYTES})
 
 
 def style(request: Request) -> Response:

@@ -25,7 +25,7 @@ STEWARD, READER = "steward", "reader"
 ROLES = (STEWARD, READER)
 _FREE_TRIES, _LONGEST_WAIT_S = 5, 30.0
 _IDLE_S, _DAY_S = 30 * 60.0, 8 * 3600.0
-_MOST_FORMS = 200
+_MOST_FORMS = 2_000
 _COST = {"n": 2**14, "r": 8, "p": 1}
 
 
@@ -115,8 +115,8 @@ class Doorkeeper:
                 self._next_try = now + wait
             return None
 
-    def session(self, name: str | None) -> Session | None:
-        """Find a session that has not ended."""
+    def session(self, name: str | None, *, is_seen: bool = True) -> Session | None:
+        """Find a session that has not ended; ``is_seen``: whether somebody is there, so that it goes on."""
         with self._one_at_a_time:
             now = self._clock()
             over = [
@@ -127,7 +127,7 @@ class Doorkeeper:
             for key in over:
                 del self._sessions[key]
             found = self._sessions.get(name or "")
-            if found is not None:
+            if found is not None and is_seen:
                 found.seen = now
             return found
 

@@ -7,7 +7,8 @@ hold the token of a link.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import sys
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
@@ -46,10 +47,15 @@ class Guard:
         makes a browser call it under a name of its own is refused.
     log : callable
         Is given each line of the log.
+    larger : mapping of str to int
+        How many bytes each page takes that takes more than :data:`MOST_BYTES`.
     """
 
-    def __init__(self, inner: Any, hosts: Collection[str], log: Log) -> None:
+    def __init__(
+        self, inner: Any, hosts: Collection[str], log: Log, larger: Mapping[str, int]
+    ) -> None:
         self._inner, self._hosts, self._log = inner, frozenset(hosts), log
+        self._larger = larger
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         """Answer one request."""
@@ -60,13 +66,15 @@ class Guard:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         status, taken = 500, 0
+        most = self._larger.get(scope["path"], MOST_BYTES)
+        too_large = f"This page takes at most {most // 2**20} MB"
 
         async def limited() -> Message:
             nonlocal taken
             got: Message = await receive()
             taken += len(got.get("body", b""))
-            if taken > MOST_BYTES:
-                raise TooLargeError(f"A page takes at most {MOST_BYTES // 2**20} MB")
+            if taken > most:
+                raise TooLargeError(too_large)
             return got
 
         async def guarded(message: Message) -> None:
@@ -86,8 +94,8 @@ class Guard:
                 await _answer(
                     guarded, 421, "This desk has another address: use the one that it printed."
                 )
-            elif _length_of(asked) > MOST_BYTES:
-                await _answer(guarded, 413, f"A page takes at most {MOST_BYTES // 2**20} MB.")
+            elif _length_of(asked) > most:
+                await _answer(guarded, 413, f"{too_large}.")
             else:
                 await self._inner(scope, limited, guarded)
         except Exception as error:
@@ -108,7 +116,7 @@ def _host_of(host: str) -> str:
 
 def _length_of(asked: dict[str, str]) -> int:
     length = asked.get("content-length", "0")
-    return int(length) if length.isdecimal() and len(length) < 20 else MOST_BYTES + 1
+    return int(length) if length.isdecimal() and len(length) < 20 else sys.maxsize
 
 
 async def _answer(send: Any, status: int, text: str) -> None:

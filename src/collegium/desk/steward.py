@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Awaitable, Callable
-from functools import cache, wraps
-from typing import Any
 
 import pandas as pd
-from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from collegium.accounting.promises import Promise
 from collegium.checks import shown
 from collegium.desk.books import Books
 from collegium.desk.doorkeeper import Session, TooManyTriesError
-from collegium.desk.guard import MOST_BYTES
-from collegium.errors import CollegiumError, InputError
+from collegium.desk.pages import COOKIE, books_of, form, message, page, rendered, sure, text_of, who
+from collegium.errors import InputError
 from collegium.plain_text import csv_for_people
 from collegium.report.ledger_words import (
     level_columns,
@@ -27,59 +23,10 @@ from collegium.report.ledger_words import (
     what_happened,
 )
 from collegium.report.numbers import down
-from collegium.report.page import environment
 from collegium.report.receipt import receipt_of
 
-COOKIE = "collegium-desk"
 _MOST_SHOWN = 500  # lines of a history on one page
 _MOST_NAMES = 100_000
-
-Handler = Callable[[Request], Awaitable[Response]]
-Page = Callable[[Request, Books, Session], Response]
-Form = Callable[[Request, Books, Session, FormData], Response]
-
-
-def page(does: Page) -> Handler:
-    """Show a page to whoever has signed in; anybody else is asked for a secret."""
-
-    @wraps(does)
-    async def handler(request: Request) -> Response:
-        books, session = _who(request)
-        if session is None:
-            return RedirectResponse("/in", 303)
-        return await run_in_threadpool(_said, does, request, books, session)
-
-    return handler
-
-
-def form(does: Form) -> Handler:
-    """Take a form that the steward was shown, once."""
-
-    @wraps(does)
-    async def handler(request: Request) -> Response:
-        books, session = _who(request)
-        if session is None:
-            return RedirectResponse("/in", 303)
-        async with request.form(max_files=1, max_fields=10, max_part_size=MOST_BYTES) as sent:
-            if not session.may_write:
-                return _message(session, "Only the steward can do that: sign in as one.", 403)
-            if not session.take(str(sent.get("form", ""))):
-                return _message(
-                    session,
-                    "Nothing was done: this form was sent before, or is too old. Open the page again.",
-                    409,
-                )
-            return await run_in_threadpool(_said, does, request, books, session, sent)
-
-    return handler
-
-
-def _said(does: Callable[..., Response], request: Request, *given: Any) -> Response:
-    try:
-        return does(request, *given)
-    except CollegiumError as error:
-        session = given[1]
-        return _message(session, f"{str(error)[:1].upper()}{str(error)[1:]}.", 400)
 
 
 # Signing in and out
@@ -87,22 +34,22 @@ def _said(does: Callable[..., Response], request: Request, *given: Any) -> Respo
 
 async def sign_in_page(request: Request) -> Response:
     """Ask for a secret."""
-    return _rendered(None, "sign_in.html.j2", 200, told="")
+    return rendered(None, "sign_in.html.j2", 200, told="")
 
 
 async def sign_in(request: Request) -> Response:
     """Take a secret, and begin a session."""
-    books = _books(request)
+    books = books_of(request)
     async with request.form(max_files=0, max_fields=5) as sent:
         secret = str(sent.get("secret", ""))
     try:
         name = await run_in_threadpool(books.doorkeeper.sign_in, secret.strip())
     except TooManyTriesError as error:
         told = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return _rendered(None, "sign_in.html.j2", 429, told=told)
+        return rendered(None, "sign_in.html.j2", 429, told=told)
     if name is None:
         told = "This is neither the steward's secret nor the reader's."
-        return _rendered(None, "sign_in.html.j2", 403, told=told)
+        return rendered(None, "sign_in.html.j2", 403, told=told)
     answer = RedirectResponse("/", 303)
     is_secure = str(request.app.state.address).startswith("https:")
     answer.set_cookie(COOKIE, name, httponly=True, samesite="strict", secure=is_secure, path="/")
@@ -111,7 +58,7 @@ async def sign_in(request: Request) -> Response:
 
 async def sign_out(request: Request) -> Response:
     """End a session."""
-    books, session = _who(request)
+    books, session = who(request)
     async with request.form(max_files=0, max_fields=5) as sent:
         if session is not None and session.take(str(sent.get("form", ""))):
             books.doorkeeper.sign_out(request.cookies.get(COOKIE))
@@ -127,25 +74,33 @@ async def sign_out(request: Request) -> Response:
 def overview(request: Request, books: Books, session: Session) -> Response:
     """Show how people stand, what was released, and which levels there are to choose."""
     standings = books.ledger.standings()
-    releases = [release_line(*one) for one in books.ledger.releases()]
-    is_pure = books.ledger.lifetime.promise is Promise.PURE
-    return _rendered(
+    found = books.ledger.releases()
+    releases = [release_line(*one) for one in found]
+    return rendered(
         session,
         "overview.html.j2",
         standings=level_columns(standings) if standings else None,
         releases=releases,
-        levels={
-            name: f"ε = {down(one.epsilon)}" + ("" if is_pure else f", δ = {down(one.delta)}")
-            for name, one in books.stated.policy.levels.items()
-        },
+        open=[(one.id, f"{one.name} ({one.id})") for one, _, _ in found if not one.is_settled],
+        levels=levels_in_words(books),
         ledger=str(books.ledger),
     )
+
+
+def levels_in_words(books: Books) -> dict[str, str]:
+    """Say which budget each level grants."""
+    is_pure = books.ledger.lifetime.promise is Promise.PURE
+    levels = {} if books.stated is None else books.stated.policy.levels
+    return {
+        name: f"ε = {down(one.epsilon)}" + ("" if is_pure else f", δ = {down(one.delta)}")
+        for name, one in levels.items()
+    }
 
 
 @page
 def people_page(request: Request, books: Books, session: Session) -> Response:
     """Show the forms about people."""
-    return _rendered(
+    return rendered(
         session,
         "people.html.j2",
         counts=books.links.counts(),
@@ -158,22 +113,33 @@ def history_page(request: Request, books: Books, session: Session) -> Response:
     """Show what happened, newest first."""
     entries = books.ledger.history()
     lines = [(one.number, one.at, what_happened(one)) for one in reversed(entries[-_MOST_SHOWN:])]
-    return _rendered(session, "history.html.j2", lines=lines, total=len(entries))
+    return rendered(session, "history.html.j2", lines=lines, total=len(entries))
+
+
+@form
+def settle(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """End a reservation whose program is gone, at all that was reserved."""
+    reason = text_of(sent, "reason")
+    if not reason:
+        raise InputError("say how it is known that its program is gone, and who says so")
+    ended = books.ledger.end(text_of(sent, "name"), reason, nothing_was_drawn=False)
+    return message(session, f"{ended.name} is settled: all that was reserved stays charged.")
 
 
 @form
 def make_links(request: Request, books: Books, session: Session, sent: FormData) -> Response:
     """Make links, and send them as a table: they are not kept."""
-    names = _names_in(sent)
+    table = text_of(sent, "table")
+    names = books.tables.people(books.tables[table]) if table else _names_in(sent)
     days = str(sent.get("days", ""))
     if not days.isdecimal():
         raise InputError("say for how many days the links are good, as a whole number")
     tokens = books.make_links(names, int(days[:6]))
     address = str(request.app.state.address)
     links = [f"{address}/me/{token}/" for token in tokens]
-    table = csv_for_people(pd.DataFrame({"person": names, "link": links}))
+    links_table = csv_for_people(pd.DataFrame({"person": names, "link": links}))
     return Response(
-        table,
+        links_table,
         media_type="text/csv; charset=utf-8",
         headers={"content-disposition": 'attachment; filename="links.csv"'},
     )
@@ -183,7 +149,7 @@ def make_links(request: Request, books: Books, session: Session, sent: FormData)
 def revoke_links(request: Request, books: Books, session: Session, sent: FormData) -> Response:
     """End the links of some people."""
     ended = books.revoke(_names_in(sent))
-    return _message(session, f"{ended:,} {'link was' if ended == 1 else 'links were'} ended.")
+    return message(session, f"{ended:,} {'link was' if ended == 1 else 'links were'} ended.")
 
 
 @form
@@ -192,7 +158,7 @@ def show_receipt(request: Request, books: Books, session: Session, sent: FormDat
     name = _name_in(sent)
     account = books.ledger.account_of(name)
     receipt = receipt_of(name, account, books.ledger.neighbours)
-    return _rendered(session, "receipt_page.html.j2", text=receipt.as_text())
+    return rendered(session, "receipt_page.html.j2", text=receipt.as_text())
 
 
 @form
@@ -206,38 +172,28 @@ def leaves(request: Request, books: Books, session: Session, sent: FormData) -> 
             "records"
         )
     if account.standing.has_left:
-        return _message(session, "This person has left already: nothing was changed.")
+        return message(session, "This person has left already: nothing was changed.")
     if sent.get("sure") != "yes":
-        return _rendered(
+        return sure(
             session,
-            "sure.html.j2",
-            name=name,
+            "Does this person leave?",
+            name,
+            "No further release will use their records. What was released cannot be taken back, and "
+            "what was spent stays in the ledger.",
             action="/people/leaves",
-            form=session.form(),
+            yes="Yes, enter it",
+            back="/people",
         )
     books.ledger.forget(name)
     books.revoke([name])
-    return _message(
+    return message(
         session,
         "No further release will use this person's records. What was spent stays in the ledger. Files of "
         "records, and models trained on them, are not changed: for a study, use `collegium forget`.",
     )
 
 
-# What they have in common
-
-
-def _books(request: Request) -> Books:
-    books: Books = request.app.state.books
-    return books
-
-
-def _who(request: Request) -> tuple[Books, Session | None]:
-    books = _books(request)
-    session = books.doorkeeper.session(request.cookies.get(COOKIE))
-    if session is not None:
-        request.scope["role"] = session.role
-    return books, session
+# What forms say
 
 
 def _names_in(sent: FormData) -> list[str]:
@@ -285,27 +241,3 @@ def _name_in(sent: FormData) -> str:
     if not name:
         raise InputError("no name was given: write it as it is spelt in the records")
     return name
-
-
-@cache
-def _environment() -> Environment:
-    base = environment()
-    assert base.loader is not None
-    return base.overlay(loader=ChoiceLoader([PackageLoader("collegium", "desk"), base.loader]))
-
-
-def _rendered(session: Session | None, template: str, status: int = 200, **slots: Any) -> Response:
-    way_out = None if session is None else session.form()
-    text = (
-        _environment()
-        .get_template(template)
-        .render(
-            session=session, may_write=bool(session and session.may_write), out=way_out, **slots
-        )
-    )
-    return HTMLResponse(text, status)
-
-
-def _message(session: Session, text: str, status: int = 200) -> Response:
-    title = "Done" if status == 200 else "Not done"
-    return _rendered(session, "message.html.j2", status, text=text, title=title)

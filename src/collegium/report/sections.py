@@ -216,6 +216,7 @@ class Banner:
     tone: str
     heading: str
     text: str
+    kind: ClassVar[str] = "banner"
 
 
 @dataclass(frozen=True, kw_only=True)

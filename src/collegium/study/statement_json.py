@@ -1,6 +1,6 @@
 """A release's statement for programs: what was promised and spent, and the events behind it. Public only.
 
-``docs/releases.md`` explains every key, ``docs/statement.schema.json`` is its JSON Schema.
+``docs/statement.schema.json``, its JSON Schema, explains every key.
 """
 
 from __future__ import annotations

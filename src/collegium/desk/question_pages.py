@@ -1,0 +1,72 @@
+"""Pages of questions: their price before, their interval after."""
+
+from __future__ import annotations
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from collegium.desk.books import Books
+from collegium.desk.doorkeeper import Session
+from collegium.desk.pages import form, number_of, page, rendered, text_of
+
+_EXAMPLES = "count\nmean age by sex\nmedian age where sex = 'F'"
+
+
+@page
+def questions_page(request: Request, books: Books, session: Session) -> Response:
+    """Show the form of questions, and what was answered before."""
+    private = [one for one in books.tables.all() if not one.is_public and one.owner]
+    askable = [one for one in private if books.tables.schema_file(one).is_file()]
+    return rendered(
+        session,
+        "questions.html.j2",
+        tables=[one.name for one in askable],
+        unready=[one.name for one in private if one not in askable],
+        examples=_EXAMPLES,
+        earlier=[
+            (one.name, given)
+            for one in private
+            if (given := books.questions.earlier(one, books.tables))
+        ],
+    )
+
+
+@form
+def prices(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Say what questions would cost, and ask whether they are to be asked."""
+    name, questions, percent = _asked(sent)
+    table = books.tables[name]
+    found = books.questions.prices(
+        table, books.tables, books.ledger, _levels(books), questions, percent / 100
+    )
+    return rendered(
+        session,
+        "prices.html.j2",
+        table=name,
+        prices=found,
+        questions="\n".join(questions),
+        percent=f"{percent:g}",
+    )
+
+
+@form
+def answers(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Ask, and show the answers."""
+    name, questions, percent = _asked(sent)
+    table = books.tables[name]
+    found = books.questions.answers(
+        table, books.tables, books.ledger, _levels(books), questions, percent / 100
+    )
+    return rendered(session, "answers.html.j2", table=name, answers=found)
+
+
+def _asked(sent: FormData) -> tuple[str, list[str], float]:
+    questions = [line.strip() for line in text_of(sent, "questions").splitlines()]
+    percent = number_of(sent, "percent", "the share of what people have left")
+    return text_of(sent, "table"), list(dict.fromkeys(filter(None, questions))), percent
+
+
+def _levels(books: Books) -> str:
+    assert books.policy  # refused where there is none
+    return str(books.levels_file)

@@ -1,0 +1,167 @@
+"""Questions that a steward asks at the desk: what they would cost, and what the answers are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collegium.desk.commands import Command
+from collegium.desk.tables import Table, Tables
+from collegium.durable import private_folder
+from collegium.errors import InputError
+from collegium.json_files import read_json
+from collegium.ledger.ledger import Ledger
+from collegium.statistics.answer_words import price_in_words
+
+_MOST = 50
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a question would cost, and how far off its answer would be.
+
+    ``off_by``: in its own unit; empty where it is not known beforehand. ``price``: of each person's budget.
+    """
+
+    question: str
+    off_by: str
+    price: str
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer that was given.
+
+    ``lines``: the answer, with its interval. ``price``: what it cost, in words. ``notes``: what to know.
+    """
+
+    lines: tuple[str, ...]
+    price: str
+    notes: tuple[str, ...]
+
+
+class Questions:
+    """What is asked at a desk about its private tables.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the desk.
+    environment : mapping of str to str
+        Variables that commands get.
+    key : Path or None
+        Of the ledger's key file, where it is not beside the ledger.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], key: Path | None) -> None:
+        self._folder, self._key = folder / "asked", key
+        private_folder(self._folder)
+        self._environment = environment
+
+    def prices(
+        self,
+        table: Table,
+        tables: Tables,
+        ledger: Ledger,
+        levels: str,
+        asked: Sequence[str],
+        share: float,
+    ) -> list[Price]:
+        """Say what questions would cost, and how far off answers would be. Spends nothing.
+
+        ``levels``: file that says what levels mean. ``share``: of what people have left, for all of them.
+        """
+        told = self._told(table, tables, ledger, levels, asked, share, ["--plan"])
+        prices = [
+            Price(
+                one["question"],
+                _digits(one["predicted"][one["rule"]]),
+                one["free"] or price_in_words(one["share"]).removeprefix("price: "),
+            )
+            for one in told["plans"]
+        ]
+        free = "was answered before, so it is free"
+        return [*prices, *(Price(one, "", free) for one in told["from_record"])]
+
+    def answers(
+        self,
+        table: Table,
+        tables: Tables,
+        ledger: Ledger,
+        levels: str,
+        asked: Sequence[str],
+        share: float,
+    ) -> list[Given]:
+        """Ask, within everybody's budget. What was answered before is given again, for free."""
+        told = self._told(table, tables, ledger, levels, asked, share, [])
+        return [_given(one, is_old=one["from_record"]) for one in told["answers"]]
+
+    def earlier(self, table: Table, tables: Tables) -> list[Given]:
+        """Answers that were given about a table, newest first."""
+        file = tables.answers_file(table)
+        if not file.is_file():
+            return []
+        kept = read_json(file, {"answers": [dict]})["answers"]
+        return [_given(one, is_old=False) for one in reversed(kept)]
+
+    def _told(
+        self,
+        table: Table,
+        tables: Tables,
+        ledger: Ledger,
+        levels: str,
+        asked: Sequence[str],
+        share: float,
+        more: Sequence[str],
+    ) -> dict[str, Any]:
+        if not asked:
+            raise InputError("no question was given: write one in each line")
+        if len(asked) > _MOST:
+            raise InputError(f"{len(asked):,} questions were given: at most {_MOST} at once")
+        if not 0 < share <= 1:
+            raise InputError(
+                "say which share of what people have left may be used, from 1 to 100 per cent"
+            )
+        schema = tables.schema_file(table)
+        if not schema.is_file():
+            raise InputError(
+                f"say first what is publicly known of {table.name}: its page asks for it"
+            )
+        command = Command(self._folder / "command", self._environment)
+        records = self._folder / table.file
+        tables.write_granted(table, ledger, records)
+        key = [] if self._key is None else [f"--key={self._key}"]
+        arguments = [
+            "ask",
+            *more,
+            "--json",
+            f"--schema={schema}",
+            f"--privacy={table.level_column}",
+            f"--policy={levels}",
+            f"--owner={table.owner}",
+            f"--spend={share!r}",
+            f"--record={tables.answers_file(table)}",
+            *key,
+            "--",
+            records.name,
+            *asked,
+        ]
+        told: dict[str, Any] = json.loads(command.done(arguments, self._folder).said)
+        return told
+
+
+def _digits(number: float | None) -> str:
+    return "" if number is None else f"{number:,.3g}"
+
+
+def _given(entry: Mapping[str, Any], *, is_old: bool) -> Given:
+    if is_old:
+        price = "answered before, so it is free"
+    elif entry["paid"]:
+        price = price_in_words({str(row["group"]): row["share"] for row in entry["paid"]})
+    else:
+        price = "it costs nobody anything"
+    return Given(tuple(entry["text"].splitlines()), price, tuple(entry["notes"]))

@@ -1,0 +1,143 @@
+"""Pages of tables: bringing one, whose rows it has, what is publicly known of it, and what people granted."""
+
+from __future__ import annotations
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from collegium.desk.books import Books
+from collegium.desk.doorkeeper import Session
+from collegium.desk.pages import form, message, number_of, page, rendered, sure, text_of
+from collegium.desk.tables import Table
+from collegium.errors import InputError
+from collegium.study.level_column import names_in
+
+
+@page
+def tables_page(request: Request, books: Books, session: Session) -> Response:
+    """List the tables, with the form that brings one."""
+    return rendered(session, "tables.html.j2", tables=books.tables.all())
+
+
+@form
+def add_table(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Take a table in."""
+    given, kind = sent.get("file"), text_of(sent, "kind")
+    if not isinstance(given, UploadFile) or not given.filename:
+        raise InputError("no file was given: choose one")
+    if kind not in ("private", "public"):
+        raise InputError("say whether the table is private or public")
+    added = books.tables.add(
+        text_of(sent, "name"), given.filename, given.file, is_public=kind == "public"
+    )
+    return _to(added)
+
+
+@page
+def table_page(request: Request, books: Books, session: Session) -> Response:
+    """Show one table: its columns, whose rows it has, and what is known of it."""
+    table = _table(request, books)
+    schema = books.tables.schema_file(table)
+    takes_part = people = 0
+    if table.owner:
+        names = books.tables.people(table)
+        people = len(names)
+        accounts = books.ledger.accounts_of(names)
+        takes_part = sum(one is not None and not one.standing.has_left for one in accounts)
+    return rendered(
+        session,
+        "table.html.j2",
+        table=table,
+        people=people,
+        takes_part=takes_part,
+        levels=list(books.levels),
+        schema=schema.read_text(encoding="utf-8") if schema.is_file() else "",
+        draft=request.query_params.get("draft", ""),
+        publics=[one for one in books.tables.all() if one.is_public],
+    )
+
+
+@form
+def set_owner(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Say whose each row is."""
+    table = _table(request, books)
+    return _to(books.tables.set_owner(table, text_of(sent, "owner")))
+
+
+@form
+def enter_levels(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Enter the levels of those people of a table who have not chosen yet."""
+    table, column, one = _table(request, books), text_of(sent, "column"), text_of(sent, "level")
+    if bool(column) == bool(one):
+        raise InputError("say where the levels stand: in a column, or one level for everybody")
+    if not table.owner:
+        raise InputError("say first in which column it stands whose row it is")
+    rows = books.tables.rows(table)
+    names = names_in(rows, table.owner)
+    if one:
+        levels = [one] * len(names)
+    elif column in rows.columns:
+        levels = list(rows[column])
+    else:
+        raise InputError(f"{table.name} has no column {column!r}")
+    joined, before = books.enter_levels(names, levels)
+    return message(
+        session,
+        f"{joined:,} people joined with the level that was entered. {before:,} had a level before, or have "
+        "left, and stay as they are.",
+        back=_address(table),
+    )
+
+
+@form
+def draft_schema(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Draft what is publicly known from a public table, for the steward to check."""
+    table = _table(request, books)
+    rows = number_of(sent, "rows", "the number of rows per person")
+    if rows != int(rows) or not rows >= 1:
+        raise InputError("the number of rows per person must be a whole number from 1")
+    public = books.tables[text_of(sent, "public")]
+    text = books.tables.drafted(public, table, int(rows))
+    return rendered(session, "schema.html.j2", table=table, schema=text, is_draft=True)
+
+
+@form
+def set_schema(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Keep what is publicly known of a table's columns."""
+    table = _table(request, books)
+    books.tables.set_schema(table, text_of(sent, "schema"))
+    return message(
+        session, "It is kept: questions can be asked of this table now.", back=_address(table)
+    )
+
+
+@form
+def remove_table(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Remove a table, after asking once."""
+    table = _table(request, books)
+    if text_of(sent, "sure") != "yes":
+        return sure(
+            session,
+            "Remove this table?",
+            table.name,
+            "Its rows, and what is said of its columns, are removed from the desk. Nothing that was "
+            "released changes, and what people spent stays in the ledger.",
+            action=f"{_address(table)}/remove",
+            yes="Yes, remove it",
+            back=_address(table),
+        )
+    books.tables.remove(table)
+    return message(session, f"{table.name} was removed.", back="/tables")
+
+
+def _table(request: Request, books: Books) -> Table:
+    return books.tables[request.path_params["name"]]
+
+
+def _address(table: Table) -> str:
+    return f"/tables/{table.name}"
+
+
+def _to(table: Table) -> Response:
+    return RedirectResponse(_address(table), 303)

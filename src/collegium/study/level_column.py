@@ -1,0 +1,74 @@
+"""A table's column of privacy levels, filled in from a ledger: what each person grants now."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pandas as pd
+
+from collegium.checks import nearest
+from collegium.errors import InputError
+from collegium.ledger.entries import Account
+from collegium.ledger.ledger import Ledger
+from collegium.names import as_names
+
+
+def with_levels(rows: pd.DataFrame, owner: str, column: str, ledger: Ledger) -> pd.DataFrame:
+    """Take the rows of those who grant a budget, with the level that each has in a ledger now.
+
+    Left out are rows of people whom the ledger does not know, and of those who have left.
+
+    ``owner``: column with people's names. ``column``: where levels go; replaced if it is there.
+    Raises InputError if a row has no name, or there is no row of anybody who grants a budget.
+    """
+    names = names_in(rows, owner)
+    whose = list(dict.fromkeys(names))
+    levels = {
+        name: _granted(account)
+        for name, account in zip(whose, ledger.accounts_of(whose), strict=True)
+    }
+    level = pd.Series([levels[name] for name in names], index=rows.index, dtype=object)
+    takes_part = level.notna()
+    if not takes_part.any():
+        raise InputError(
+            f"nobody in the table has a level in the ledger {ledger}: people choose one first, or theirs is "
+            "entered from a table"
+        )
+    return rows.assign(**{column: level})[takes_part]
+
+
+def names_in(rows: pd.DataFrame, owner: str) -> list[str]:
+    """Read whose each row is. Raises InputError if there is no such column, or a row says nothing."""
+    if owner not in rows.columns:
+        raise InputError(f"the table has no column {owner!r}: {nearest(owner, rows.columns)}")
+    missing = int(rows[owner].isna().sum())
+    if missing:
+        raise InputError(
+            f"{missing:,} of {len(rows):,} rows have no name in column {owner!r}: take them out, or correct "
+            "them"
+        )
+    return [str(name) for name in as_names(rows[owner])]
+
+
+def _granted(account: Account | None) -> str | None:
+    if account is None or account.standing.has_left:
+        return None
+    return account.standing.level
+
+
+def table_bytes(rows: pd.DataFrame, *, as_csv: bool, separator: str = ",") -> bytes:
+    """Write a table down as it was read."""
+    if as_csv:
+        return str(rows.to_csv(index=False, sep=separator)).encode()
+    content = io.BytesIO()
+    rows.to_parquet(content, index=False)
+    return content.getvalue()
+
+
+def in_sentence(before: Sequence[str], after: Sequence[str]) -> str:
+    """Say how many people of a table take part. ``before``, ``after``: whose its rows are."""
+    everybody, some = len(set(before)), len(set(after))
+    return (
+        f"{some:,} of {everybody:,} people take part, with {len(after):,} of {len(before):,} rows"
+    )
