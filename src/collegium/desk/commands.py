@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -162,6 +163,10 @@ def _why(code: int | None, notes: Sequence[str]) -> str:
     """Say in a line why a command did not do what it was asked to do."""
     if code is None:
         return "it was cut off before its end"
+    if code == -signal.SIGINT:
+        return "it was stopped before it had begun"
+    if code < 0:
+        return f"it was ended by the system (signal {-code}): perhaps there was too little memory"
     errors = [line.removeprefix(_ERROR) for line in notes if line.startswith(_ERROR)]
     if errors:
         return errors[-1].removesuffix(".")

@@ -69,6 +69,7 @@ class Tables:
         self._schemas, self._answers = folder / "schemas", folder / "answers"
         for one in (self.folder, self._schemas, self._answers):
             private_folder(one)
+        self._people: dict[str, tuple[tuple[int, str], list[str]]] = {}
 
     def all(self) -> list[Table]:
         """All of them, by name."""
@@ -148,7 +149,12 @@ class Tables:
         """Whom it is about, each once."""
         if not table.owner:
             raise InputError(f"say first in which column of {table.name} it stands whose row it is")
-        return list(dict.fromkeys(names_in(self.rows(table), table.owner)))
+        as_it_is = (self.path(table).stat().st_mtime_ns, table.owner)
+        known = self._people.get(table.name)
+        if known is None or known[0] != as_it_is:
+            names = list(dict.fromkeys(names_in(self.rows(table), table.owner)))
+            known = self._people[table.name] = as_it_is, names
+        return known[1]
 
     def write_granted(self, table: Table, ledger: Ledger, path: Path) -> None:
         """Write the rows of those who grant a budget now, with their levels."""
