@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 DEV_INSTALLED := $(VENV)/.dev-installed
 DOCS_INSTALLED := $(VENV)/.docs-installed
 
-.PHONY: demo test lint types unit docs install clean
+.PHONY: demo test lint types unit docs dist install clean
 
 demo: $(INSTALLED)  ## The main job on embedded data, with three privacy levels.
 	$(BIN)/collegium demo
@@ -26,6 +26,12 @@ unit: $(DEV_INSTALLED)
 docs: $(DOCS_INSTALLED)  ## The site, in build/site: notebooks are run, and a link that leads nowhere fails.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "open build/site/index.html"
+
+dist: $(DEV_INSTALLED)  ## Wheel and sdist of the last commit, in dist/: nothing that is not committed gets in.
+	rm -rf build/source dist
+	mkdir -p build/source
+	git archive HEAD | tar -x -C build/source
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist build/source
 
 install: $(INSTALLED)
 
