@@ -43,8 +43,7 @@ def table_page(request: Request, books: Books, session: Session) -> Response:
     if table.owner:
         names = books.tables.people(table)
         people = len(names)
-        accounts = books.ledger.accounts_of(names)
-        takes_part = sum(one is not None and not one.standing.has_left for one in accounts)
+        takes_part = sum(one is not None for one in books.ledger.levels_of(names))
     return rendered(
         session,
         "table.html.j2",

@@ -692,6 +692,16 @@ class Ledger:
             accounts = {one: seen.books.account(one) for one in set(cohorts) if one}
         return [accounts.get(one) for one in cohorts]
 
+    def levels_of(self, names: Sequence[str]) -> list[str | None]:
+        """Look up which level people grant now; None for who is not known, or has left."""
+        ids = [self._storage.key.owner(name) for name in names]
+        with self._storage.reading() as seen:
+            cohorts, known = seen.cohorts_of(ids), seen.books.cohorts
+        granted = {
+            one: None if known[one].has_left else known[one].level for one in set(cohorts) - {0}
+        }
+        return [granted.get(one) for one in cohorts]
+
     def contents(self) -> Books:
         """All that the entries say, each proven anew."""
         with self._storage.reading(anew=True) as seen:

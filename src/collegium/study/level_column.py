@@ -9,7 +9,6 @@ import pandas as pd
 
 from collegium.checks import nearest
 from collegium.errors import InputError
-from collegium.ledger.entries import Account
 from collegium.ledger.ledger import Ledger
 from collegium.names import as_names
 
@@ -24,10 +23,7 @@ def with_levels(rows: pd.DataFrame, owner: str, column: str, ledger: Ledger) -> 
     """
     names = names_in(rows, owner)
     whose = list(dict.fromkeys(names))
-    levels = {
-        name: _granted(account)
-        for name, account in zip(whose, ledger.accounts_of(whose), strict=True)
-    }
+    levels = dict(zip(whose, ledger.levels_of(whose), strict=True))
     level = pd.Series([levels[name] for name in names], index=rows.index, dtype=object)
     takes_part = level.notna()
     if not takes_part.any():
@@ -49,12 +45,6 @@ def names_in(rows: pd.DataFrame, owner: str) -> list[str]:
             "them"
         )
     return [str(name) for name in as_names(rows[owner])]
-
-
-def _granted(account: Account | None) -> str | None:
-    if account is None or account.standing.has_left:
-        return None
-    return account.standing.level
 
 
 def table_bytes(rows: pd.DataFrame, *, as_csv: bool, separator: str = ",") -> bytes:
