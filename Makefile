@@ -24,7 +24,7 @@ unit: $(DEV_INSTALLED)
 	$(BIN)/pytest -n auto --max-worker-restart 0 --durations 10
 
 docs: $(DOCS_INSTALLED)  ## The site, in build/site: notebooks are run, and a link that leads nowhere fails.
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build  # with --quiet it would not tell of warnings
 	@echo "open build/site/index.html"
 
 dist: $(DEV_INSTALLED)  ## Wheel and sdist of the last commit, in dist/: nothing that is not committed gets in.

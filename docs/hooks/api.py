@@ -21,6 +21,21 @@ def tiers() -> dict[str, dict[str, str]]:
     }
 
 
+def on_config(config: Any) -> Any:
+    """List these pages in the navigation."""
+    (api,) = (entry["API"] for entry in config.nav if "API" in entry)
+    api += [{module: f"api/{module}.md"} for module in tiers()]
+    return config
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Show names as code where docstrings mark them for Sphinx."""
+    if not page.file.src_uri.startswith("api/"):
+        return html
+    html = re.sub(r":[a-z]+:<code>~(?:\w+\.)*(\w+)</code>", r"<code>\1</code>", html)
+    return re.sub(r":[a-z]+:(<code>)", r"\1", html)
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Add a page for each public module."""
     for module, names in tiers().items():

@@ -62,7 +62,8 @@ def page(name: str, cells: list[dict[str, Any]]) -> tuple[str, dict[str, str]]:
         if cell["kind"] == "markdown":
             parts.append(cell["source"])
             continue
-        parts.append(f"```python\n{cell['source']}\n```")
+        source = cell["source"].replace("  # fmt: skip", "")
+        parts.append(f"```python\n{source}\n```")
         if cell["text"]:
             parts.append(f'```text {{ .output title="Output" }}\n{cell["text"]}\n```')
         if cell["html"]:

@@ -70,13 +70,17 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
     return output.replace(_SHIM, own)
 
 
+def on_post_template(output: str, **_: Any) -> str:
+    """Do the same on the page for addresses that do not exist."""
+    return output.replace(_SHIM, "/assets/iframe-worker.js")
+
+
 def _led(words: str, name: str, anchor: str, source: str, place: str) -> str:
     """Make the link of the repository's page `source`, which the site has at `place`."""
     target = os.path.normpath(PurePosixPath(source).parent / name)
     there = target.removeprefix("docs/") if target.startswith("docs/") else OUTSIDE.get(target)
     if there:
-        if there.startswith("notebooks/"):
-            there = there.removesuffix(".py") + ".md"
+        there = re.sub(r"^(notebooks/.*)\.py$", r"\1.md", there)  # the site has its page
         return f"{words}({os.path.relpath(there, PurePosixPath(place).parent)}{anchor})"
     if not (ROOT / target).exists():
         log.warning("%s: %s is no file of the repository", source, name)

@@ -5,6 +5,8 @@
 # people count differently without anybody paying more than they granted? No data, only arithmetic.
 
 # %%
+from math import ceil
+
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import norm
@@ -32,7 +34,11 @@ for name, epsilon in LEVELS.items():
     at = norm.cdf(accounting.gdp_mu(epsilon, DELTA) / 2)
     axis.plot(epsilon, at, "o", color=COLORS[name])
     axis.annotate(
-        f"{name}: {at:.0%}", (epsilon, at), (-8, 6), textcoords="offset points", ha="right"
+        f"{name}: {ceil(100 * at)} of 100",
+        (epsilon, at),
+        (-8, 6),
+        textcoords="offset points",
+        ha="right",
     )
 axis.set(xlabel="ε (Gaussian noise, δ = 1e-5)", ylabel="right guesses, at most", ylim=(0.48, 1.02))
 plt.show()
@@ -60,9 +66,8 @@ plt.show()
 # %% [markdown]
 # ## What that gains
 #
-# The noise of a mean of 1,000 people when everybody gets the strictest level, and with weights of
-# their own. It gains most where budgets are small; where noise hardly matters there is little to
-# gain.
+# The error of a mean of 1,000 people when everybody gets the strictest level, and with weights of
+# their own: noise and unequal weights together. It gains as long as noise is what matters.
 
 # %%
 people, spread = 1000, 0.5
@@ -86,8 +91,8 @@ axis.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# The lines meet on the right: where noise is small, unequal weights cost as much as they gain.
-# Collegium therefore caps them (*saturating* weights), and never does worse than either line.
+# The lines cross on the right: where noise is small, unequal weights cost more than they gain.
+# Collegium therefore caps them (*saturating* weights), and does no worse than either line.
 #
 # ## Many releases
 #

@@ -1,0 +1,111 @@
+"""The site is built as `make docs` builds it, but for the notebooks' outputs; notebooks run by themselves."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import DOCS, ROOT, environment
+
+ONE_CORE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+FETCHED = re.compile(r"<(?:script|img|link|iframe)\b[^>]*?\b(?:src|href)=\"?(https?://[^\" >]+)")
+
+
+def build(folder: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(site)],
+        cwd=folder, env={**os.environ, "DOCS_NOTEBOOKS": "unrun"}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    for module in ("material", "mkdocstrings_handlers.python"):
+        pytest.importorskip(module, reason="the site's tools are not installed (extra docs)")
+    folder = tmp_path_factory.mktemp("site")
+    done = build(ROOT, folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    for page in DOCS.rglob("*.md"):
+        place = page.relative_to(DOCS).with_suffix(".html")
+        assert (
+            site / (place.with_name("index.html") if page.name == "README.md" else place)
+        ).exists()
+    for script in DOCS.glob("notebooks/*.py"):
+        assert (site / f"notebooks/{script.stem}.html").exists()
+
+
+def test_every_public_name_has_its_place(site: Path) -> None:
+    listed = (DOCS / "public-names.md").read_text("utf-8")
+    for module, section in re.findall(r"^## `([\w.]+)`\n(.*?)(?=^## |\Z)", listed, re.M | re.S):
+        page = (site / f"api/{module}.html").read_text("utf-8")
+        for name in re.findall(r"^\| `(\w+)` \|", section, re.M):
+            assert name.startswith("__") or f'id="{module}.{name}"' in page, f"{module}.{name}"
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert not FETCHED.findall(page.read_text("utf-8")), page
+
+
+def test_the_search_works_from_a_disk(site: Path) -> None:
+    assert (site / "search/search_index.js").exists()
+    assert "iframe-worker.js" in (site / "index.html").read_text("utf-8")
+
+
+def test_a_link_to_nothing_fails(site: Path, tmp_path: Path) -> None:
+    for name in ("docs", "src"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "docs").unlink()
+    shutil.copytree(DOCS, tmp_path / "docs")
+    for name in (
+        "mkdocs.yml",
+        "pyproject.toml",
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+    ):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("examples", "reproduction", "benchmarks", "tests"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    page = tmp_path / "docs/choose.md"
+    page.write_text(
+        page.read_text("utf-8") + "\n[x](nowhere.md) [y](others.md#nope) [z](../no/file.py)\n",
+        "utf-8",
+    )
+    done = build(tmp_path, tmp_path / "site")
+    assert done.returncode != 0
+    assert all(word in done.stderr for word in ("nowhere.md", "#nope", "no/file.py"))
+
+
+@pytest.mark.parametrize("script", sorted(DOCS.glob("notebooks/*.py")), ids=lambda path: path.stem)
+def test_the_notebook_runs_as_a_script(script: Path) -> None:
+    beside = ROOT.parent / "shared/data"
+    data = {"COLLEGIUM_DATA": os.environ.get("COLLEGIUM_DATA", str(beside))}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env=environment(**ONE_CORE, **data),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_notebook_on_incomes_runs_without_its_data(tmp_path: Path) -> None:
+    script = DOCS / "notebooks/adult.py"
+    nowhere = environment(**ONE_CORE, COLLEGIUM_DATA=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, str(script)], env=nowhere, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "these rows are invented" in done.stdout
