@@ -27,6 +27,7 @@ RUN apt-get update \
 COPY --from=build /opt/collegium /opt/collegium
 COPY --chmod=755 containers/entrypoint.sh /usr/local/bin/collegium-entrypoint
 ENV PATH=/opt/collegium/bin:$PATH \
+    HOME=/var/lib/collegium \
     XDG_CACHE_HOME=/tmp/cache \
     PYTHONUNBUFFERED=1
 USER 10001
@@ -38,4 +39,4 @@ STOPSIGNAL SIGINT
 HEALTHCHECK --interval=60s --timeout=10s --start-period=60s --retries=3 \
     CMD ["python3", "-c", "from http.client import HTTPConnection as C; c = C('127.0.0.1', 8765, timeout=5); c.request('GET', '/'); c.getresponse()"]
 ENTRYPOINT ["collegium-entrypoint"]
-CMD ["desk", "people.ledger", "--levels", "levels.toml", "--host", "0.0.0.0"]
+CMD ["desk", "people.ledger", "--host", "0.0.0.0"]
