@@ -13,6 +13,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+ROLES = [*sorted(DOCS.glob("roles/*.md")), DOCS / "choose.md"]
+RECIPES = sorted(DOCS.glob("recipes/*.md"))
 _BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S
 )
@@ -52,29 +54,26 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PATH": path, "XDG_STATE_HOME": os.devnull, "COLUMNS": "100", **more}
 
 
-def run_page(page: Path, folder: Path, **variables: str) -> list[str]:
-    """Run a page's blocks in a folder, which is the current one; return what each printed in the shell."""
+def run_page(page: Path, folder: Path, **variables: str) -> None:
+    """Run a page's blocks in a folder, which is the current one."""
     (folder / "examples").symlink_to(ROOT / "examples")
     names: dict[str, Any] = {"__name__": "__main__"}
-    said = []
     for block in blocks(page):
         if block.is_session:
             run_session(block, names)
         elif block.language == "python":
             exec(compile(block.text, str(block), "exec"), names)
         elif block.language == "bash":
-            said.append(run_in_shell(block, folder, **variables))
-    return said
+            run_in_shell(block, folder, **variables)
 
 
-def run_in_shell(block: Block, folder: Path, **variables: str) -> str:
+def run_in_shell(block: Block, folder: Path, **variables: str) -> None:
     """Run a block's commands; the first that fails ends it."""
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block.text],
         cwd=folder, env=environment(**variables), capture_output=True, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, f"{block}:\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 def run_session(block: Block, names: dict[str, Any]) -> None:
@@ -86,3 +85,12 @@ def run_session(block: Block, names: dict[str, Any]) -> None:
     runner.run(test, clear_globs=False)
     names.update(test.globs)
     assert runner.summarize(verbose=False).failed == 0, str(block)
+
+
+def run_as_read(page: Path, folder: Path, **variables: str) -> None:
+    """Run all blocks of a page that shows nothing else."""
+    found = blocks(page)
+    assert found and {block.language for block in found} <= {"bash", "python"}, (
+        "no block that is not run"
+    )
+    run_page(page, folder, **variables)

@@ -11,10 +11,9 @@ import pytest
 
 from collegium.study.json_schema import study_schema
 from tests.docs import stages
-from tests.docs.blocks import DOCS, ROOT, Block, blocks, run_in_shell, run_session
-from tests.docs.test_new_pages_run import PAGES as NEW
+from tests.docs.blocks import DOCS, RECIPES, ROLES, ROOT, Block, blocks, run_in_shell, run_session
 
-GUIDE = [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - set(NEW))]
+GUIDE = [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - {*ROLES, *RECIPES})]
 BLOCKS = [block for page in GUIDE for block in blocks(page)]
 KEYS = {name: set(about["properties"]) for name, about in study_schema()["properties"].items()}
 
@@ -79,7 +78,7 @@ STORIES = [
 ELSEWHERE = [
     ("README.md", "import collegium as cg", "tests/cli/test_how_to_start.py"),
     ("README.md", "[study]", "tests/cli/test_how_to_start.py"),
-    ("README.md", "python examples/hospitals/run.py", "tests/docs/test_new_pages_run.py"),
+    ("README.md", "python examples/hospitals/run.py", "tests/docs/test_recipes_run.py"),
     ("docs/ways-in.md", "import collegium as cg", "tests/cli/test_how_to_start.py"),
     ("docs/public-names.md", ">>>", "tests/test_public_names.py"),
     ("docs/dpsgd.md", ">>>", "tests/dpsgd/test_dpsgd_estimators.py"),
@@ -157,7 +156,7 @@ def test_no_entry_is_left_of_a_block_that_is_gone(entry: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize(("page", "start", "test"), ELSEWHERE)
 def test_the_other_test_names_the_page(page: str, start: str, test: str) -> None:
-    if test != "tests/docs/test_new_pages_run.py":
+    if test != "tests/docs/test_recipes_run.py":
         assert Path(page).name in (ROOT / test).read_text("utf-8")
 
 
