@@ -3,7 +3,11 @@
 import hashlib
 import importlib
 import json
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,11 +82,12 @@ def test_budgets_as_numbers_are_told_by_their_ends(release):
     groups = [
         {"group": str(number), "epsilon": number / 10, "delta": 1e-5} for number in range(1, 31)
     ]
+    groups.append({"group": "all", "epsilon": "inf", "delta": 1e-5})  # as JSON has it
     promised = flavour._params({**told(release), "groups": groups})
     assert (promised["groups"], promised["epsilon.least"], promised["epsilon.most"]) == (
-        30,
+        31,
         0.1,
-        3.0,
+        float("inf"),
     )
     assert not any(key.startswith("epsilon.1") for key in promised)
 
@@ -172,3 +177,16 @@ def test_loading_imports_nothing_that_a_model_names(mlflow, finished, tmp_path):
     student.write_bytes(student.read_bytes()[:-1] + b"x")
     with pytest.raises(InputError, match="not what was released"):
         flavour_face.load_model(str(folder))
+
+
+def test_the_example_logs_registers_and_asks(mlflow, finished, tmp_path):
+    script = Path(__file__).parents[2] / "examples/mlflow/log_student.py"
+    study, table = finished.folder / "study", finished.folder / "new.csv"
+    environment = {**os.environ, "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri()}
+    command = [sys.executable, str(script), str(study), str(table)]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    label = collegium.load_student(study).predict(collegium.read_records(table, study))[0]
+    assert done.stdout.startswith(f"[{label} ")

@@ -312,7 +312,7 @@ def _params(told: Mapping[str, Any]) -> dict[str, Any]:
     if len(groups) > _MOST_GROUPS:  # budgets as numbers, one each
         by_group = {"groups": len(groups)}
         for key in ("epsilon", "delta"):
-            amounts = [group[key] for group in groups]
+            amounts = [float(group[key]) for group in groups]
             by_group |= {f"{key}.least": min(amounts), f"{key}.most": max(amounts)}
         return promised | by_group
     keys = ("owners", "epsilon", "delta", "right_of_100")
