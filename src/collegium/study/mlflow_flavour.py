@@ -310,7 +310,7 @@ def _params(told: Mapping[str, Any]) -> dict[str, Any]:
     }
     groups = told["groups"]
     if len(groups) > _MOST_GROUPS:  # budgets as numbers, one each
-        by_group = {"groups": len(groups)}
+        by_group: dict[str, Any] = {"groups": len(groups)}
         for key in ("epsilon", "delta"):
             amounts = [float(group[key]) for group in groups]
             by_group |= {f"{key}.least": min(amounts), f"{key}.most": max(amounts)}
