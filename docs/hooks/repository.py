@@ -59,8 +59,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
     text = _LIST.sub(r"\1\n", _CODE.sub(set_aside, markdown))  # a list begins after an empty line
     text = _LINK.sub(lambda found: _led(*found.groups(""), source, place), text)
-    # Formulas are full of underscores, and no page writes emphasis with them.
+    # Formulas are full of underscores, and no page writes emphasis with them; ε* is a point, too.
     text = _UNDERSCORE.sub(lambda found: found[1] or r"\_", text)
+    text = re.sub(r"(?<=[\s({]ε)\*(?=[ ,.)}])", r"\*", text)
     return re.sub("\x00(\\d+)\x00", lambda found: code[int(found[1])], text)
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from tests.docs.blocks import DOCS, ROOT, environment
 
@@ -50,6 +51,18 @@ def test_every_public_name_has_its_place(site: Path) -> None:
         page = (site / f"api/{module}.html").read_text("utf-8")
         for name in re.findall(r"^\| `(\w+)` \|", section, re.M):
             assert name.startswith("__") or f'id="{module}.{name}"' in page, f"{module}.{name}"
+
+
+def test_lists_tables_and_blocks_are_those_that_the_repository_shows(site: Path) -> None:
+    """The site's Markdown is another dialect than GitHub's: of a list without a line before it, say."""
+    markdown = MarkdownIt("commonmark").enable("table")
+    for page in DOCS.rglob("*.md"):
+        place = page.relative_to(DOCS).with_suffix(".html")
+        place = place.with_name("index.html") if page.name == "README.md" else place
+        shown = (site / place).read_text("utf-8").partition("<article")[2].partition("</article")[0]
+        meant = markdown.render(page.read_text("utf-8"))
+        for tag in ("<li>", "<table>", "<pre>", "<strong>"):
+            assert shown.count(tag) == meant.count(tag), f"{page.name}: {tag}"
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
