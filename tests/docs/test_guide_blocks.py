@@ -95,7 +95,7 @@ NOT_RUN = [
     ("docs/architecture.md", "", "folders and a drawing, nothing to run"),
     ("docs/audit.md", "collegium audit mechanism --aggregator", "minutes; a role page runs a small one"),
     ("docs/audit.md", "collegium audit mechanism --queries", "minutes, and P stands for a name"),
-    ("docs/desk.md", "collegium ledger init", "a server that runs until it is stopped: tests/desk runs it"),
+    ("docs/desk.md", "collegium desk", "a server that runs until it is stopped: tests/desk runs it"),
     ("docs/large-data.md", "$ ", "a cluster of several programs: tests of *_engines.py start theirs"),
     ("docs/large-data.md", "from collegium.teachers import Engine", "names a cluster"),
     ("docs/parties.md", "collective = ", "several programs at once: tests/parties"),

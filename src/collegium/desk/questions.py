@@ -14,6 +14,7 @@ from collegium.durable import private_folder
 from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.ledger.ledger import Ledger
+from collegium.statistics.answer_notes import costs_anything, notes_apart
 from collegium.statistics.answer_words import price_in_words
 
 _MOST = 50
@@ -41,6 +42,24 @@ class Given:
     lines: tuple[str, ...]
     price: str
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers, and what to know of all of them."""
+
+    given: tuple[Given, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, entries: Sequence[Mapping[str, Any]], are_old: Sequence[bool]) -> Answers:
+        """Read them as a record keeps them. ``are_old``: which were answered before, and so cost nothing."""
+        own, of_all = notes_apart(entries)
+        given = [
+            Given(tuple(entry["text"].splitlines()), _price(entry, is_old), tuple(notes))
+            for entry, is_old, notes in zip(entries, are_old, own, strict=True)
+        ]
+        return cls(tuple(given), tuple(of_all))
 
 
 class Questions:
@@ -94,18 +113,18 @@ class Questions:
         levels: str,
         asked: Sequence[str],
         share: float,
-    ) -> list[Given]:
+    ) -> Answers:
         """Ask, within everybody's budget. What was answered before is given again, for free."""
-        told = self._told(table, tables, ledger, levels, asked, share, [])
-        return [_given(one, is_old=one["from_record"]) for one in told["answers"]]
+        told = self._told(table, tables, ledger, levels, asked, share, [])["answers"]
+        return Answers.of(told, [one["from_record"] for one in told])
 
-    def earlier(self, table: Table, tables: Tables) -> list[Given]:
-        """Answers that were given about a table, newest first."""
+    def earlier(self, table: Table, tables: Tables) -> Answers | None:
+        """Answers that were given about a table, newest first; None if there were none."""
         file = tables.answers_file(table)
         if not file.is_file():
-            return []
-        kept = read_json(file, {"answers": [dict]})["answers"]
-        return [_given(one, is_old=False) for one in reversed(kept)]
+            return None
+        kept = read_json(file, {"answers": [dict]})["answers"][::-1]
+        return Answers.of(kept, [False] * len(kept))
 
     def _told(
         self,
@@ -157,11 +176,9 @@ def _digits(number: float | None) -> str:
     return "" if number is None else f"{number:,.3g}"
 
 
-def _given(entry: Mapping[str, Any], *, is_old: bool) -> Given:
+def _price(entry: Mapping[str, Any], is_old: bool) -> str:
     if is_old:
-        price = "answered before, so it is free"
-    elif entry["paid"]:
-        price = price_in_words({str(row["group"]): row["share"] for row in entry["paid"]})
-    else:
-        price = "it costs nobody anything"
-    return Given(tuple(entry["text"].splitlines()), price, tuple(entry["notes"]))
+        return "answered before, so it is free"
+    if not costs_anything(entry):
+        return "it costs nobody anything"
+    return price_in_words({str(row["group"]): row["share"] for row in entry["paid"]})
