@@ -2,8 +2,8 @@
 
 python benchmarks/pictures.py
 
-Gains are drawn from docs/results/demo.csv (the mean of what `collegium demo --json` prints as its comparison) and
-docs/results/direct-training.csv; a test holds all of them against this file.
+Gains are drawn from docs/results/demo.csv (the mean of what `collegium demo --json` prints as its comparison)
+and docs/results/direct-training.csv; a test holds all of them against this file.
 """
 
 from __future__ import annotations

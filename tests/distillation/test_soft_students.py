@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -190,6 +191,14 @@ def test_labels_of_one_class_only_make_a_constant_student_of_any_kind():
     student = fit_released(Semi(), X, queries, np.full(4, 1), NAMES, tell=told.append)
     assert student.predict(X[:3]).tolist() == ["dog"] * 3
     assert len(told) == 1 and "all 4 released label(s) are of one class" in told[0]
+
+
+@pytest.mark.parametrize("names", [[False, True], [0.5, 1.5], [3, 4], ["no", "yes"]], ids=str)
+def test_classes_of_any_type_may_be_the_only_one_that_was_released(names):
+    queries, names = np.arange(4), np.array(names)
+    student = fit_released(GaussianNB(), X, queries, np.zeros(4, np.intp), names)
+    kept = skops.io.loads(skops.io.dumps(student))
+    assert kept.predict(X[:3]).tolist() == [names[0]] * 3
 
 
 def test_fewer_labels_than_classes_are_learnt_from_and_said():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -156,6 +157,7 @@ def serve(
             print(line, file=kept, flush=True)
 
         app = application(books, address or shown, log)
+        tempfile.tempdir = str(books.incoming)  # what is sent lies nowhere else on the way
         config = uvicorn.Config(app, access_log=False, log_level="critical", server_header=False)
         ready(shown)
         uvicorn.Server(config).run(sockets=[listening])

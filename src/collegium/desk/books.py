@@ -49,6 +49,8 @@ class Books:
     ----------
     new_secrets : dict
         Of steward and reader, if they were made now: told once.
+    incoming : Path
+        Folder for what is being sent.
     tables : Tables
     studies : Studies
     questions : Questions
@@ -84,6 +86,8 @@ class Books:
         self.doorkeeper, self.links = Doorkeeper(secrets), Links(folder / _LINKS)
         place = str(ledger)
         environment = {VARIABLE: place if "://" in place else str(Path(place).resolve())}
+        self.incoming = folder / "incoming"
+        private_folder(self.incoming)
         self.tables = Tables(folder)
         self.studies = Studies(folder, environment, key)
         self.questions = Questions(folder, environment, key)

@@ -192,7 +192,9 @@ def _last(estimator: Any) -> Any:
 
 def _constant(X: Any, label: Any, n_labels: int, tell: Tell) -> Any:
     tell(f"all {n_labels} released label(s) are of one class: the student always predicts it")
-    return DummyClassifier(strategy="constant", constant=label).fit(X, np.full(n_labels, label))
+    is_plain = isinstance(label, str | np.integer)
+    constant = label if is_plain else np.array([label]).tolist()  # of True, or 1.0, it takes a list
+    return DummyClassifier(strategy="constant", constant=constant).fit(X, np.full(n_labels, label))
 
 
 def _refuse_no_labels(labels: NDArray[Any]) -> None:
