@@ -33,7 +33,9 @@ OUTSIDE = {
 
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 _ADDRESS = _PROJECT["tool"]["collegium"]["readme"]["links"].rstrip("/")
-_CODE = re.compile(r"(^( *)```.*?^\2```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(
+    r"(^( *)```.*?^\2```$|(?<=\n\n)(?: {4}.*?\n)+|`(?:[^`\n]|\n(?!\n))+`)", re.MULTILINE | re.DOTALL
+)
 _LINK = re.compile(r"(!?\[[^\[\]]*\])\((?!https?://|mailto:|#)([^()\s#]+)(#[^()\s]*)?\)")
 _LIST = re.compile(r"^(?![-*] |\d+\. | |\n|#|\|)(.+\n)(?=[-*] \S|1\. \S)", re.MULTILINE)
 _UNDERSCORE = re.compile(r"(\]\([^()\s]*\)|^:::.*$|https?://\S+|<[^<>\n]*>)|_", re.MULTILINE)

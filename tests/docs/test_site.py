@@ -61,8 +61,9 @@ def test_lists_tables_and_blocks_are_those_that_the_repository_shows(site: Path)
         place = place.with_name("index.html") if page.name == "README.md" else place
         shown = (site / place).read_text("utf-8").partition("<article")[2].partition("</article")[0]
         meant = markdown.render(page.read_text("utf-8"))
-        for tag in ("<li>", "<table>", "<pre>", "<strong>"):
+        for tag in ("<li>", "<table>", "<pre>", "<strong>", "<code"):
             assert shown.count(tag) == meant.count(tag), f"{page.name}: {tag}"
+        assert not re.search(r"<code>[^<]*\\_", shown), page.name
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
