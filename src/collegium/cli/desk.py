@@ -53,6 +53,12 @@ def desk(
             show_default=False,
         ),
     ] = None,
+    browser: Annotated[
+        bool,
+        typer.Option(
+            help="Whether to open it in this machine's browser, where a terminal shows this."
+        ),
+    ] = True,
 ) -> None:
     """Open a desk: pages for those who keep the ledger, and one page for each person, with a link.
 
@@ -63,11 +69,12 @@ def desk(
     Example: collegium desk people.ledger
     """
     try:
-        from collegium.desk.application import listening_at, serve
+        from collegium.desk.application import LOCAL, listening_at, serve
     except ImportError:
         raise InputError(
             "a desk needs packages that are not here: install collegium with its extra 'desk'"
         ) from None
+    import threading
     from urllib.parse import urlsplit
 
     from collegium.desk.books import Books
@@ -93,10 +100,19 @@ def desk(
 
         def ready(shown: str) -> None:
             out.print(f"The desk is open at {shown} – Ctrl-C closes it.", soft_wrap=True)
+            if browser and out.is_terminal and host == LOCAL:
+                threading.Thread(target=_open_browser, args=(shown,), daemon=True).start()
 
         serve(books, listening, address, folder / "access.log", ready)
     finally:
         books.close()
+
+
+def _open_browser(address: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(address):
+        out.print("No browser was found here: open the address in one yourself.", soft_wrap=True)
 
 
 def _opened_or_made(place: str, key: Path | None) -> Ledger:
