@@ -4,6 +4,7 @@ import gzip
 import html
 import io
 import re
+import threading
 import time
 import zipfile
 
@@ -319,6 +320,29 @@ def test_questions_that_cannot_be_asked_cost_nothing(desk, house):
             assert sent.status_code == 400 and why in said(sent).casefold(), (change, said(sent))
             assert EVIL not in sent.text
     assert house.ledger.releases() == []
+    assert not (house.folder / "desk" / "asked" / "visits.csv").exists()
+
+
+def test_of_two_who_ask_at_once_one_waits(desk, house):
+    desk.with_visits()
+    desk.send("/tables/visits", "/tables/visits/schema", {"schema": SCHEMA})
+    asked = {"table": "visits", "questions": "mean age", "percent": "10"}
+    others, answers = [Desk(house) for _ in range(3)], []
+    threads = [
+        threading.Thread(
+            target=lambda one=one: answers.append(
+                one.send("/questions", "/questions/answers", asked)
+            )
+        )
+        for one in others
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(one.status_code for one in answers)[0] == 200
+    assert all(one.status_code == 200 or "wait for their answers" in said(one) for one in answers)
+    assert len(house.ledger.releases()) == 1  # and whoever came later got the same answer, for free
 
 
 # Studies

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from collegium.statistics.answer_notes import costs_anything, notes_apart
 from collegium.statistics.answer_words import price_in_words
 
 _MOST = 50
+_BUSY = "other questions are being asked: wait for their answers, then ask these"
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Questions:
     def __init__(self, folder: Path, environment: Mapping[str, str], key: Path | None) -> None:
         self._folder, self._key = folder / "asked", key
         private_folder(self._folder)
-        self._environment = environment
+        self._environment, self._asking = environment, threading.Lock()
 
     def prices(
         self,
@@ -151,7 +153,6 @@ class Questions:
             )
         command = Command(self._folder / "command", self._environment)
         records = self._folder / table.file
-        tables.write_granted(table, ledger, records)
         key = [] if self._key is None else [f"--key={self._key}"]
         arguments = [
             "ask",
@@ -168,7 +169,18 @@ class Questions:
             records.name,
             *asked,
         ]
-        told: dict[str, Any] = json.loads(command.done(arguments, self._folder).said)
+        if not self._asking.acquire(blocking=False):
+            raise InputError(_BUSY)
+        try:
+            if (now := command.state()) is not None and now.is_running:
+                raise InputError(_BUSY)
+            try:
+                tables.write_granted(table, ledger, records)
+                told: dict[str, Any] = json.loads(command.done(arguments, self._folder).said)
+            finally:
+                records.unlink(missing_ok=True)  # rows of people lie nowhere longer than it takes
+        finally:
+            self._asking.release()
         return told
 
 
