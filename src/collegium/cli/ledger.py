@@ -232,23 +232,25 @@ def levels(
 
     Example: collegium ledger levels people.ledger visits.csv --owner patient --out granted.csv
     """
-    from collegium.cli.outputs import refuse_no_folder, refuse_taken
+    from collegium.cli.outputs import refuse_no_folder, refuse_taken, write_named
     from collegium.data.datasets.raw import open_raw
     from collegium.data.datasets.table_files import is_csv, read_table, separator_of
-    from collegium.durable import write_durably
     from collegium.study.level_column import in_sentence, names_in, table_bytes, with_levels
 
     refuse_taken(out_file)
     refuse_no_folder(out_file)
-    if is_csv(out_file) != is_csv(table) or out_file.name.endswith(".gz"):
-        raise InputError(f"{out_file} must be named as a table of the same kind as {table} is")
+    ending = ".csv" if is_csv(table) else ".parquet"
+    if not out_file.name.lower().endswith(ending):
+        raise InputError(
+            f"{out_file} becomes a table of the same kind as {table}: give a name that ends in {ending}"
+        )
     rows, separator = read_table(table, as_text=True), ","
     if is_csv(table):
         with open_raw(table) as stream:
             separator = separator_of(stream)
     found = with_levels(rows, owner, level_column, opened(place, key))
     content = table_bytes(found, as_csv=is_csv(table), separator=separator)
-    write_durably(out_file, content, private=True)
+    write_named(out_file, content, is_private=True)
     told = in_sentence(names_in(rows, owner), names_in(found, owner))
     out.print(f"Wrote {out_file}: {told}.", soft_wrap=True)
 

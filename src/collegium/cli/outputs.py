@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from collegium.durable import write_durably
 from collegium.errors import InputError
 
 
@@ -24,10 +25,13 @@ def refuse_taken(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a folder: give the name of a file")
     if path.is_file() and path.stat().st_size:
-        raise InputError(
-            f"{path} exists already and is left as it is: move it, or give another name"
-        )
+        raise taken(path)
     refuse_among_a_studys_files(path)
+
+
+def taken(path: Path) -> InputError:
+    """What there is to say of a name that something else has."""
+    return InputError(f"{path} exists already and is left as it is: move it, or give another name")
 
 
 def refuse_no_folder(path: Path) -> None:
@@ -52,14 +56,20 @@ def refuse_among_a_studys_files(path: Path) -> None:
             )
 
 
-def write_named(path: Path, content: bytes, *, is_ours: bool = False) -> None:
+def write_named(
+    path: Path, content: bytes, *, is_ours: bool = False, is_private: bool = False
+) -> None:
     """Write a file that a user named, unless it is taken.
 
     ``is_ours``: whether what is there was made by the same command, of nothing but the software's version.
+    ``is_private``: whether only its owner may read it.
     """
     if not is_ours:
         refuse_taken(path)
     try:
-        path.write_bytes(content)
+        if is_private:
+            write_durably(path, content, private=True)
+        else:
+            path.write_bytes(content)
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror})") from None

@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -24,11 +24,14 @@ from rich.progress import (
 from rich.text import Text
 
 from collegium.cli.console import err
+from collegium.cli.outputs import refuse_no_folder, refuse_taken, taken
+from collegium.errors import InputError
 from collegium.runs.observer import Observer
 
 _SILENT_S = 5.0
 _EVERY_S = 30.0
 _RECENT_S = 600.0
+_NOWHERE_YET = {"stage": "", "done": 0, "total": None, "seconds_left": None, "waits": ""}
 
 
 def watching(shown: bool = True, file: Path | None = None) -> AbstractContextManager[Observer]:
@@ -215,7 +218,7 @@ class FileObserver(LineObserver):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self._path, self._shown = path, ""
+        self._path, self._shown = path, dict(_NOWHERE_YET)
 
     def tell_if_due(self) -> None:
         """Nothing is written line by line."""
@@ -234,21 +237,47 @@ class FileObserver(LineObserver):
     def _keep(self) -> None:
         with self._lock:
             left = self.seconds_left()
-            content = json.dumps(
-                {
-                    "stage": self._name,
-                    "done": self._done,
-                    "total": self._total,
-                    "seconds_left": None if left is None else round(left),
-                    "waits": self._waits,
-                }
-            )
-        if content != self._shown:
-            self._shown = content
-            new = self._path.with_name(f".{self._path.name}.new")
+            now = {
+                "stage": self._name,
+                "done": self._done,
+                "total": self._total,
+                "seconds_left": None if left is None else round(left),
+                "waits": self._waits,
+            }
+        if now != self._shown:
+            self._shown = now
             with contextlib.suppress(OSError):  # a run does not end because nobody can watch it
-                new.write_text(f"{content}\n", encoding="utf-8")
-                new.replace(self._path)
+                _keep_in(self._path, now)
+
+
+def begin_progress(path: Path) -> None:
+    """Keep in a file that a run begins. Raises InputError if it cannot be kept there, or is another file."""
+    refuse_no_folder(path)
+    if not _is_progress(path):
+        refuse_taken(path)
+        if path.exists() and not path.is_file():  # a device or pipe would be replaced
+            raise taken(path)
+    try:
+        _keep_in(path, _NOWHERE_YET)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}): give another --progress"
+        ) from None
+
+
+def _is_progress(path: Path) -> bool:
+    """Tell whether an earlier run kept in a file where it was."""
+    try:
+        kept = json.loads(path.read_bytes()) if path.is_file() else None
+    except (OSError, ValueError):
+        return False
+    return isinstance(kept, dict) and kept.keys() == _NOWHERE_YET.keys()
+
+
+def _keep_in(path: Path, now: Mapping[str, Any]) -> None:
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(f"{json.dumps(now)}\n", encoding="utf-8")
+    new.replace(path)
 
 
 def _duration(seconds: float) -> str:

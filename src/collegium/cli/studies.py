@@ -269,7 +269,7 @@ def run(
     Example: collegium run study.toml
     """
     from collegium.cli.blocks import show_result
-    from collegium.cli.progress import NoteObserver
+    from collegium.cli.progress import NoteObserver, begin_progress
     from collegium.study.config import read_config
     from collegium.study.folder import StudyFolder
     from collegium.study.kept_rehearsals import KeptRehearsals
@@ -282,8 +282,7 @@ def run(
     if anyway:
         _refuse_anyway(config, folder)
     if progress is not None:
-        refuse_no_folder(progress)
-        refuse_among_a_studys_files(progress)
+        begin_progress(progress)
     refuse_among_a_studys_files(folder.path)
     rehearsals = KeptRehearsals.beside(study, NoteObserver())
     config = settled_method(

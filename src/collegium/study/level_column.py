@@ -19,8 +19,14 @@ def with_levels(rows: pd.DataFrame, owner: str, column: str, ledger: Ledger) -> 
     Left out are rows of people whom the ledger does not know, and of those who have left.
 
     ``owner``: column with people's names. ``column``: where levels go; replaced if it is there.
-    Raises InputError if a row has no name, or there is no row of anybody who grants a budget.
+    Raises InputError if levels would take the place of names or have no column's name, if a row has no
+    name, or if there is no row of anybody who grants a budget.
     """
+    if not column.strip() or column == owner:
+        raise InputError(
+            f"levels cannot go to column {column!r}, beside people's names in {owner!r}: give their column a "
+            "name of its own"
+        )
     names = names_in(rows, owner)
     whose = list(dict.fromkeys(names))
     levels = dict(zip(whose, ledger.levels_of(whose), strict=True))
