@@ -8,8 +8,11 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.docs import forked
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -47,10 +50,18 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
+@cache
+def forked_command() -> Path:
+    """Give the folder of a `collegium` that starts in a moment."""
+    return forked.start()
+
+
 def environment(**more: str) -> dict[str, str]:
     """Give what a shell of somebody who installed the package has."""
     kept = {name: value for name, value in os.environ.items() if name != "COLLEGIUM_LEDGER"}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join(
+        [str(forked_command()), str(Path(sys.executable).parent), os.environ["PATH"]]
+    )
     return {**kept, "PATH": path, "XDG_STATE_HOME": os.devnull, "COLUMNS": "100", **more}
 
 
