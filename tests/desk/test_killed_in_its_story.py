@@ -156,7 +156,7 @@ def _story(killer, folder):
     _links(killer)
     for number in (*range(N_CHOOSE), 0):
         _choose(killer, number)
-    entered = {"column": "consent", "level": ""}
+    entered = {"column": "consent", "level": "", "sure": "yes"}
     press(
         table,
         f"{table}/levels",
@@ -167,6 +167,8 @@ def _story(killer, folder):
     schema += '[columns.stay]\nkind = "number"\nbounds = [0, 30]\nstep = 0.1\n'
     press(table, f"{table}/schema", {"schema": schema}, lambda: "can be asked of" in text(table))
     asked = {"table": "visits", "questions": QUESTION, "percent": "10"}
+    shown = killer.send("/questions", "/questions/prices", asked)
+    asked["seen"] = re.search('name="seen" value="(.*?)"', shown)[1]
     answered = "Answered about visits"
     press(
         "/questions", "/questions/answers", asked, lambda: answered in text("/questions"), longest=3

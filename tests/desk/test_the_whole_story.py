@@ -71,7 +71,8 @@ def _story(steward, house, folder, on_paper):
 
     steward.at("/tables/visits")
     browser.select("#column", "consent")
-    said = steward.press("Enter levels")
+    assert "Whoever has a level" in steward.press("Enter levels")
+    said = steward.press("Yes, enter them")
     assert f"{N_PEOPLE - N_CHOOSE} people joined" in said and f"{N_CHOOSE} had a level" in said
     ledger = Ledger(folder / "people.ledger")
     accounts = dict(zip(on_paper, ledger.accounts_of(list(on_paper)), strict=True))

@@ -75,15 +75,11 @@ def desk(
             "a desk needs packages that are not here: install collegium with its extra 'desk'"
         ) from None
     import threading
-    from urllib.parse import urlsplit
 
     from collegium.desk.books import Books
+    from collegium.durable import private_folder
 
-    if address is not None and (
-        urlsplit(address).scheme not in ("http", "https")
-        or not urlsplit(address).hostname
-        or urlsplit(address).path not in ("", "/")
-    ):
+    if address is not None and not _is_site(address):
         raise InputError(
             f"--address {address!r} is none of a whole site: write, for instance, https://privacy.example.org"
         )
@@ -92,6 +88,12 @@ def desk(
             raise InputError("a ledger on a server has no folder beside it: give --folder")
         folder = Path(f"{place}.desk")
     listening = listening_at(host, port)  # before secrets are made, and shown once
+    try:
+        private_folder(folder)
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be the desk's folder ({error.strerror}): give another one with --folder"
+        ) from None
     ledger = _opened_or_made(place, key)
     books = Books(ledger, levels, folder, None if key is None else key.resolve())
     try:
@@ -108,6 +110,18 @@ def desk(
         books.close()
 
 
+def _is_site(address: str) -> bool:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(address)
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    more = (parts.path.strip("/"), parts.query, parts.fragment, parts.username, parts.password)
+    return parts.scheme in ("http", "https") and is_whole and not any(more)
+
+
 def _open_browser(address: str) -> None:
     import webbrowser
 
@@ -117,10 +131,12 @@ def _open_browser(address: str) -> None:
 
 def _opened_or_made(place: str, key: Path | None) -> Ledger:
     from collegium.accounting.neighbours import Neighbours
+    from collegium.cli.outputs import refuse_no_folder
     from collegium.ledger.places import Place as At
 
     if "://" in place:
         return opened(place, key)
+    refuse_no_folder(Path(place))  # a name that is misspelt makes no folder
     ledger = At(place, key).opened()  # refuses one that is gone
     if ledger is None:
         ledger = At(place, key).made(Neighbours.ADD_OR_REMOVE)

@@ -160,7 +160,7 @@ def plan(
         if choice is not None:
             sections.append(("What was chosen", [*choice.blocks()]))
         sections.append(("What everybody pays", [*planned.blocks(), Points(protected)]))
-        write_named(html, render_plan(config.study.name, sections).encode())
+        write_named(html, render_plan(config.study.name, sections, folder.is_begun()).encode())
     if as_json:
         print_json(
             {

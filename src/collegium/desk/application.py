@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import tempfile
 from collections.abc import Callable
@@ -53,6 +54,7 @@ def application(books: Books, address: str, log: Log) -> Guard:
         Route("/people/revoke", steward.revoke_links, methods=["POST"]),
         Route("/people/receipt", steward.show_receipt, methods=["POST"]),
         Route("/people/leaves", steward.leaves, methods=["POST"]),
+        Route("/people/back", steward.come_back, methods=["POST"]),
         Route("/history", steward.history_page),
         Route("/releases/settle", steward.settle, methods=["POST"]),
         Route("/levels", level_pages.levels_page),
@@ -131,6 +133,10 @@ def listening_at(host: str, port: int) -> socket.socket:
         listening.listen()
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, socket.gaierror) or getattr(error, "errno", 0) == errno.EADDRNOTAVAIL:
+            raise InputError(
+                f"{host} is no address of this machine ({reason}): give another --host"
+            ) from None
         raise InputError(
             f"port {port} of {host} cannot be used ({reason}): end what uses it, or give another --port"
         ) from None

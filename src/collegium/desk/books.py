@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 from filelock import FileLock, Timeout
 
 from collegium.budgets import Policy
@@ -27,9 +26,9 @@ from collegium.report.policy_page import Explanation, explain
 from collegium.report.receipt import NOT_USED, receipt_of
 from collegium.study.policy_file import StatedPolicy, read_policy
 from collegium.toml_files import toml_text
-from collegium.zero_and_public_budgets import subset
 
 _LINKS, _SECRETS, _LOCK, _LEVELS = "links.sqlite", "secrets.json", "desk.lock", "levels.toml"
+_LARGEST_DELTA = 0.001
 
 
 class Books:
@@ -134,6 +133,14 @@ class Books:
             raise InputError(
                 f"{shown(odd[0])} cannot be a level: leave commas and = out of its name"
             )
+        if len({name.casefold() for name in levels}) < len(levels):
+            raise InputError(
+                "two levels differ in capital letters alone: give each a name of its own"
+            )
+        if not 0 < delta <= _LARGEST_DELTA:
+            raise InputError(
+                f"δ must be above 0 and at most {_LARGEST_DELTA}, well below 1 / number of people"
+            )
         given = Policy(levels, delta)
         if outside := [*given.outside, *(n for n, one in given.levels.items() if one.is_unlimited)]:
             raise InputError(
@@ -187,20 +194,30 @@ class Books:
                 return False
             return self.ledger.forget(name)
 
+    def levels_to_enter(self, names: Sequence[str], levels: Sequence[str]) -> dict[str, int]:
+        """Count who would join with which level, as :meth:`enter_levels` would enter them."""
+        level_of = dict(zip(names, levels, strict=True))
+        self.policy.assign(list(levels), owners=list(names))
+        accounts = self.ledger.accounts_of(list(level_of))
+        new = [name for name, one in zip(level_of, accounts, strict=True) if one is None]
+        return {level: sum(level_of[name] == level for name in new) for level in self.levels}
+
     def enter_levels(self, names: Sequence[str], levels: Sequence[str]) -> tuple[int, int]:
         """Enter the levels of people who have not chosen yet; whoever has chosen, or left, stays as they are.
 
         ``names``, ``levels``: one of each for every row; the rows of one person agree.
         Returns: how many people joined, and how many were there before.
         """
-        assigned = self.policy.assign(list(levels), owners=list(names))
-        people = [str(name) for name in assigned.owners]
+        policy, level_of = self.policy, dict(zip(names, levels, strict=True))
+        policy.assign(
+            list(levels), owners=list(names)
+        )  # refuses levels that are unknown, or two of a person
         with self._one_at_a_time:
-            accounts = self.ledger.accounts_of(people)
-            new = np.flatnonzero([account is None for account in accounts])
-            if new.size:
-                self.ledger.change(subset(assigned, new))
-        return int(new.size), len(people) - int(new.size)
+            accounts = self.ledger.accounts_of(list(level_of))
+            new = [name for name, one in zip(level_of, accounts, strict=True) if one is None]
+            if new:
+                self.ledger.change(policy.assign([level_of[name] for name in new], owners=new))
+        return len(new), len(level_of) - len(new)
 
     def make_links(self, names: Sequence[str], days: int) -> list[str]:
         """Make a link for each of some people; who had one has another now.
@@ -211,6 +228,22 @@ class Books:
             raise InputError("no level has a budget, so there is nothing to choose")
         persons = [(name, self.ledger.pseudonym(name)) for name in names]
         return self.links.make(persons, days)
+
+    def with_links(self, names: Sequence[str]) -> int:
+        """Count those of some people who have a link that opens their page."""
+        return self.links.good([self.ledger.pseudonym(name) for name in names])
+
+    def come_back(self, name: str, level: str) -> None:
+        """Enter that somebody who left is back, with all that was spent before."""
+        with self._one_at_a_time:
+            account = self.ledger.account_of(name)
+            if account is None or not account.standing.has_left:
+                raise InputError(
+                    "nobody of this name has left, so nothing was changed: check that it is spelt as in the "
+                    "records"
+                )
+            back = self.policy.assign([level], owners=[name])
+            self.ledger.change(back, come_back=True)
 
     def revoke(self, names: Sequence[str]) -> int:
         """End the links of some people."""

@@ -114,7 +114,7 @@ class Command:
             None if is_running else ended,
             self._read(SAID),
             tuple(line for line in told if not line.startswith(_PASSING)),
-            "" if is_running or ended == 0 else _why(ended, notes),
+            "" if is_running or ended == 0 else _without(asked["folder"], _why(ended, notes)),
             (self._progress() or (told or [""])[-1]) if is_running else "",
         )
 
@@ -157,6 +157,11 @@ class Command:
         if now["seconds_left"] is not None:
             told += f", about {timedelta(seconds=now['seconds_left'])} left"
         return str(told)
+
+
+def _without(folder: str, text: str) -> str:
+    """Say which file, and not in which folder of the desk."""
+    return text.replace(f"{folder}/", "").replace("../../tables/", "")
 
 
 def _why(code: int | None, notes: Sequence[str]) -> str:

@@ -120,6 +120,16 @@ class Links:
             self._expire(database)
             return _end(database, set(persons), self._clock(), "revoked")
 
+    def good(self, persons: Sequence[str]) -> int:
+        """Count those of some people who have a link that opens their page."""
+        with self._writing() as database:
+            self._expire(database)
+            found = {
+                person
+                for (person,) in database.execute("SELECT person FROM link WHERE ended IS NULL")
+            }
+        return len(found & set(persons))
+
     def counts(self) -> LinkCounts:
         """Count the links."""
         with self._writing() as database:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, wraps
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
@@ -73,9 +74,16 @@ def _said(does: Callable[..., Response], request: Request, *given: Any) -> Respo
     try:
         return does(request, *given)
     except CollegiumError as error:
-        return message(session, f"{str(error)[:1].upper()}{str(error)[1:]}.", 400)
+        above = request.url.path.rstrip("/").rpartition("/")[0] if request.method == "POST" else ""
+        return message(session, sentence(error), 400, above or request.url.path)
     except OSError as error:
         return _disk(session, error)
+
+
+def sentence(error: Exception) -> str:
+    """Write an error as a sentence."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _disk(session: Session, error: OSError) -> Response:
@@ -140,20 +148,22 @@ def sure(
     session: Session,
     title: str,
     name: str,
-    text: str,
+    lines: Sequence[str],
     *,
     action: str,
     yes: str,
     back: str,
     choice: str = "",
+    fields: Mapping[str, str] = MappingProxyType({}),
 ) -> Response:
     """Ask once before something is done.
 
-    ``name``: about what or whom. ``action``: where the form goes; ``back``: where who says no does.
-    ``choice``: what else can be said with a tick.
+    ``name``: about what or whom. ``lines``: what it means. ``action``: where the form goes; ``back``: where
+    who says no does. ``choice``: what else can be said with a tick. ``fields``: what the form says again.
     """
-    slots: dict[str, Any] = {"title": title, "name": name, "text": text, "action": action}
-    return rendered(session, "sure.html.j2", **slots, yes=yes, back=back, choice=choice)
+    slots: dict[str, Any] = {"title": title, "name": name, "lines": lines, "action": action}
+    slots |= {"yes": yes, "back": back, "choice": choice, "fields": {"name": name, **fields}}
+    return rendered(session, "sure.html.j2", **slots)
 
 
 def document(text: str) -> Response:

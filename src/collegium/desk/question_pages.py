@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
 from collegium.desk.books import Books
 from collegium.desk.doorkeeper import Session
-from collegium.desk.pages import form, number_of, page, rendered, text_of
+from collegium.desk.pages import form, number_of, page, rendered, sentence, text_of
+from collegium.desk.questions import Price
+from collegium.errors import InputError
 
 _EXAMPLES = "count\nmean age by sex\nmedian age where sex = 'F'"
 
@@ -16,11 +20,21 @@ _EXAMPLES = "count\nmean age by sex\nmedian age where sex = 'F'"
 @page
 def questions_page(request: Request, books: Books, session: Session) -> Response:
     """Show the form of questions, and what was answered before."""
+    return _form(books, session)
+
+
+def _form(books: Books, session: Session, told: str = "", sent: FormData | None = None) -> Response:
     private = [one for one in books.tables.all() if not one.is_public and one.owner]
     askable = [one for one in private if books.tables.schema_file(one).is_file()]
     return rendered(
         session,
         "questions.html.j2",
+        400 if told else 200,
+        told=told,
+        given={
+            name: "" if sent is None else text_of(sent, name)
+            for name in ("questions", "percent", "table")
+        },
         tables=[one.name for one in askable],
         unready=[one.name for one in private if one not in askable],
         examples=_EXAMPLES,
@@ -35,19 +49,44 @@ def questions_page(request: Request, books: Books, session: Session) -> Response
 @form
 def prices(request: Request, books: Books, session: Session, sent: FormData) -> Response:
     """Say what questions would cost, and ask whether they are to be asked."""
+    try:
+        return _with_price(books, session, sent)
+    except InputError as error:  # what was written stays on the page
+        return _form(books, session, sentence(error), sent)
+
+
+def _with_price(books: Books, session: Session, sent: FormData) -> Response:
     name, questions, percent = _asked(sent)
     table = books.tables[name]
     found = books.questions.prices(
         table, books.tables, books.ledger, _levels(books), questions, percent / 100
     )
+    return _priced(session, name, found, questions, percent)
+
+
+def _priced(
+    session: Session,
+    table: str,
+    found: list[Price],
+    questions: list[str],
+    percent: float,
+    told: str = "",
+) -> Response:
     return rendered(
         session,
         "prices.html.j2",
-        table=name,
+        table=table,
         prices=found,
+        seen=_seen(found),
         questions="\n".join(questions),
         percent=f"{percent:g}",
+        told=told,
     )
+
+
+def _seen(prices: list[Price]) -> str:
+    """Name what somebody was shown: whoever asks has seen the price that they pay."""
+    return hashlib.sha256(repr(prices).encode()).hexdigest()
 
 
 @form
@@ -55,6 +94,12 @@ def answers(request: Request, books: Books, session: Session, sent: FormData) ->
     """Ask, and show the answers."""
     name, questions, percent = _asked(sent)
     table = books.tables[name]
+    now = books.questions.prices(
+        table, books.tables, books.ledger, _levels(books), questions, percent / 100
+    )
+    if text_of(sent, "seen") != _seen(now):
+        told = "The price has changed since you saw it, so nothing was asked: look at it again."
+        return _priced(session, name, now, questions, percent, told)
     found = books.questions.answers(
         table, books.tables, books.ledger, _levels(books), questions, percent / 100
     )

@@ -17,8 +17,9 @@ from collegium.json_files import read_json
 from collegium.ledger.ledger import Ledger
 from collegium.statistics.answer_notes import costs_anything, notes_apart
 from collegium.statistics.answer_words import price_in_words
+from collegium.statistics.planned import OF_SHARES
 
-_MOST = 50
+_MOST, _LEAST_SHARE = 50, 0.001
 _BUSY = "other questions are being asked: wait for their answers, then ask these"
 
 
@@ -99,7 +100,7 @@ class Questions:
         prices = [
             Price(
                 one["question"],
-                _digits(one["predicted"][one["rule"]]),
+                _off_by(one["predicted"][one["rule"]], one["unit"]),
                 one["free"] or price_in_words(one["share"]).removeprefix("price: "),
             )
             for one in told["plans"]
@@ -142,9 +143,10 @@ class Questions:
             raise InputError("no question was given: write one in each line")
         if len(asked) > _MOST:
             raise InputError(f"{len(asked):,} questions were given: at most {_MOST} at once")
-        if not 0 < share <= 1:
+        if not _LEAST_SHARE <= share <= 1:
             raise InputError(
-                "say which share of what people have left may be used, from 1 to 100 per cent"
+                "say which share of what people have left may be used, from "
+                f"{100 * _LEAST_SHARE:g} to 100 per cent"
             )
         schema = tables.schema_file(table)
         if not schema.is_file():
@@ -184,8 +186,11 @@ class Questions:
         return told
 
 
-def _digits(number: float | None) -> str:
-    return "" if number is None else f"{number:,.3g}"
+def _off_by(number: float | None, unit: str) -> str:
+    """Write a predicted error in its unit, as :class:`collegium.statistics.planned.Plan` does."""
+    if number is None:
+        return ""
+    return f"{(100 if unit == OF_SHARES else 1) * number:,.3g}{unit}"
 
 
 def _price(entry: Mapping[str, Any], is_old: bool) -> str:

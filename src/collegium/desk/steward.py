@@ -104,6 +104,7 @@ def people_page(request: Request, books: Books, session: Session) -> Response:
         session,
         "people.html.j2",
         counts=books.links.counts(),
+        levels=books.levels,
         forms=[session.form() for _ in range(3)],
     )
 
@@ -131,9 +132,25 @@ def make_links(request: Request, books: Books, session: Session, sent: FormData)
     """Make links, and send them as a table: they are not kept."""
     table = text_of(sent, "table")
     names = books.tables.people(books.tables[table]) if table else _names_in(sent)
-    days = str(sent.get("days", ""))
+    days = text_of(sent, "days")
     if not days.isdecimal():
         raise InputError("say for how many days the links are good, as a whole number")
+    there = books.with_links(names)
+    if there and text_of(sent, "sure") != "yes":
+        again = {"table": table} if table else {"names": "\n".join(names)}
+        return sure(
+            session,
+            "Replace links?",
+            "",
+            [
+                f"{there:,} of these {len(names):,} people have a link that opens their page. New links "
+                "replace these: what was sent before opens nothing any more.",
+            ],
+            action="/people/links",
+            yes="Yes, make new links",
+            back="/people",
+            fields={**again, "days": days},
+        )
     tokens = books.make_links(names, int(days[:6]))
     address = str(request.app.state.address)
     links = [f"{address}/me/{token}/" for token in tokens]
@@ -148,8 +165,19 @@ def make_links(request: Request, books: Books, session: Session, sent: FormData)
 @form
 def revoke_links(request: Request, books: Books, session: Session, sent: FormData) -> Response:
     """End the links of some people."""
-    ended = books.revoke(_names_in(sent))
-    return message(session, f"{ended:,} {'link was' if ended == 1 else 'links were'} ended.")
+    names = _names_in(sent)
+    ended = books.revoke(names)
+    without = len(names) - ended
+    return message(
+        session,
+        f"{ended:,} {'link was' if ended == 1 else 'links were'} ended."
+        + (
+            f" {without:,} of these names had none: check that they are spelt as in the records."
+            if without
+            else ""
+        ),
+        back="/people",
+    )
 
 
 @form
@@ -178,8 +206,10 @@ def leaves(request: Request, books: Books, session: Session, sent: FormData) -> 
             session,
             "Does this person leave?",
             name,
-            "No further release will use their records. What was released cannot be taken back, and "
-            "what was spent stays in the ledger.",
+            [
+                "No further release will use their records, and their link opens nothing any more. What was "
+                "released cannot be taken back, and what was spent stays in the ledger.",
+            ],
             action="/people/leaves",
             yes="Yes, enter it",
             back="/people",
@@ -188,8 +218,20 @@ def leaves(request: Request, books: Books, session: Session, sent: FormData) -> 
     books.revoke([name])
     return message(
         session,
-        "No further release will use this person's records. What was spent stays in the ledger. Files of "
-        "records, and models trained on them, are not changed: for a study, use `collegium forget`.",
+        "No further release will use this person's records, and their link opens nothing. What was spent "
+        "stays in the ledger. Tables, and models trained on them, are not changed.",
+        back="/people",
+    )
+
+
+@form
+def come_back(request: Request, books: Books, session: Session, sent: FormData) -> Response:
+    """Enter that somebody who left is back."""
+    books.come_back(_name_in(sent), text_of(sent, "level"))
+    return message(
+        session,
+        "They are back, with all that was spent before. Their link has to be made anew.",
+        back="/people",
     )
 
 

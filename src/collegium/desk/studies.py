@@ -28,6 +28,7 @@ _FILE, _FOLDER, _PLAN, _FROM, _COMMAND = (
     "command",
 )
 REPORT = "report.html"
+_COSTS = "remembers this release, which takes "
 _AS_MADE = {  # of a file that a steward changes at the desk; None: whole sections
     "data": ("private", "public", "test", "owner", "dataset"),
     "privacy": ("column", "levels", "delta", "file"),
@@ -81,6 +82,21 @@ class Study:
     def table(self) -> str:
         """Which private table it is about."""
         return (self.folder / _FROM).read_text(encoding="utf-8")
+
+    def uses(self, table: Table) -> bool:
+        """Whether it reads a table, or was made of it."""
+        return self.table == table.name or f"tables/{table.file}" in self.text
+
+    @property
+    def expected(self) -> list[str]:
+        """What its plan said of the model, and of people's budgets, where it was planned last."""
+        state = self.state
+        if state is None or state.name != "plan" or not state.has_worked:
+            return []
+        lines = state.said.splitlines()
+        worth = [line for line in lines if line.startswith("Expected: ")]
+        costs = [line.partition(_COSTS)[2] for line in lines if _COSTS in line]
+        return worth[:1] + [f"It takes {line}" for line in costs[:1]]
 
     @property
     def state(self) -> State | None:
@@ -155,8 +171,9 @@ class Study:
         self.command.start(["run", _FILE, *progress, *more], self.folder)
 
     def remove(self) -> None:
-        """Remove a study that has not begun."""
-        self._refuse_begun()
+        """Remove a study that has not begun, or is finished: what was released and spent stays so."""
+        if not self.is_finished:
+            self._refuse_begun()
         shutil.rmtree(self.folder)
 
     def _refuse_begun(self) -> None:

@@ -80,8 +80,11 @@ def run_study(request: Request, books: Books, session: Session, sent: FormData) 
             session,
             "Run this study?",
             study.title,
-            "It learns from the records of everybody who has a level, within what they granted. What it "
-            "spends of their budgets is spent for good; its plan says how much that is.",
+            [
+                "It learns from the records of everybody who has a level, within what they granted. What it "
+                "spends of their budgets is spent for good.",
+                *study.expected,
+            ],
             action=f"{_address(study)}/run",
             yes="Yes, run it",
             back=_address(study),
@@ -109,10 +112,23 @@ def change_study(request: Request, books: Books, session: Session, sent: FormDat
 
 @form
 def remove_study(request: Request, books: Books, session: Session, sent: FormData) -> Response:
-    """Remove a study that has not begun."""
+    """Remove a study that has not begun, or is finished, after asking once."""
     study = _study(request, books)
+    if text_of(sent, "sure") != "yes":
+        return sure(
+            session,
+            "Remove this study?",
+            study.title,
+            [
+                "Its files are removed from the desk: its settings, the rows that it learns from, and, if it "
+                "is finished, what it published. Keep a copy of that. What was spent stays in the ledger.",
+            ],
+            action=f"{_address(study)}/remove",
+            yes="Yes, remove it",
+            back=_address(study),
+        )
     study.remove()
-    return message(session, "The study was removed: nothing had been spent.", back="/studies")
+    return message(session, "The study was removed.", back="/studies")
 
 
 @page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +17,7 @@ import pandas as pd
 from collegium.checks import listed, shown
 from collegium.data.datasets.raw import open_raw
 from collegium.data.datasets.table_files import is_csv, read_table, separator_of
+from collegium.data.overlap_checks import refuse_overlap
 from collegium.data.schema import Schema
 from collegium.durable import private_folder, write_durably
 from collegium.errors import InputError
@@ -69,7 +71,7 @@ class Tables:
         self._schemas, self._answers = folder / "schemas", folder / "answers"
         for one in (self.folder, self._schemas, self._answers):
             private_folder(one)
-        self._people: dict[str, tuple[tuple[int, str], list[str]]] = {}
+        self._people: dict[str, tuple[tuple[int, str], dict[str, int]]] = {}
 
     def all(self) -> list[Table]:
         """All of them, by name."""
@@ -113,7 +115,7 @@ class Tables:
             except InputError as error:
                 raise InputError(str(error).replace(str(new), given)) from None
             if not len(rows):
-                raise InputError(f"{given} has no row below its header")
+                raise InputError(f"{shown(given)} has no row below its header")
             new.replace(path)
         table = Table(path.name, is_public, len(rows), tuple(map(str, rows.columns)))
         self._keep(table)
@@ -122,7 +124,7 @@ class Tables:
     def set_owner(self, table: Table, owner: str) -> Table:
         """Say in which column it stands whose each row is."""
         if table.is_public:
-            raise InputError(f"{table.name} is public: nobody's budget is asked for it")
+            raise InputError(f"the table {table.name} is public: nobody's budget is asked for it")
         names_in(self.rows(table), owner)
         changed = replace(table, owner=owner)
         self._keep(changed)
@@ -149,11 +151,19 @@ class Tables:
         """Whom it is about, each once."""
         if not table.owner:
             raise InputError(f"say first in which column of {table.name} it stands whose row it is")
+        return list(self._rows_of(table))
+
+    def most_rows(self, table: Table) -> int:
+        """How many rows one person has, at most."""
+        return max(self._rows_of(table).values())
+
+    def _rows_of(self, table: Table) -> dict[str, int]:
+        """How many rows each person has; read once of each file."""
         as_it_is = (self.path(table).stat().st_mtime_ns, table.owner)
         known = self._people.get(table.name)
         if known is None or known[0] != as_it_is:
-            names = list(dict.fromkeys(names_in(self.rows(table), table.owner)))
-            known = self._people[table.name] = as_it_is, names
+            counted = dict(Counter(names_in(self.rows(table), table.owner)))
+            known = self._people[table.name] = as_it_is, counted
         return known[1]
 
     def write_granted(self, table: Table, ledger: Ledger, path: Path) -> None:
@@ -200,12 +210,19 @@ class Tables:
         """Draft a schema for a private table from a public one."""
         if not public.is_public:
             raise InputError(
-                f"{public.name} is not public: a schema may tell nothing of private rows"
+                f"the table {public.name} is not public: a schema may tell nothing of private rows"
             )
         frame = read_table(self.path(public))
         columns = [name for name in public.columns if name in table.columns]
         if not columns:
-            raise InputError(f"{public.name} and {table.name} have no column in common")
+            raise InputError(f"the tables {public.name} and {table.name} have no column in common")
+        try:
+            refuse_overlap(read_table(self.path(table))[columns], frame[columns])
+        except InputError:
+            raise InputError(
+                f"the table {public.name} has rows of {table.name} in it, so it is not public: a schema may tell "
+                "nothing of private rows"
+            ) from None
         return Schema.from_public(frame[columns], rows_per_owner=rows_per_person).toml()
 
     def _keep(self, table: Table) -> None:
@@ -236,4 +253,6 @@ def _checked(name: str) -> str:
 def file_name(title: str) -> str:
     """Make a name for files of a title."""
     letters = "".join(one if one.isalnum() else "-" for one in title.casefold())
+    if not any(one.isalnum() for one in title):
+        raise InputError(f"{shown(title)} is no title: it takes a letter or digit")
     return _checked("-".join(filter(None, letters.split("-")))[:_MOST_LETTERS].strip("-"))

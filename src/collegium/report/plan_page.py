@@ -40,9 +40,12 @@ def choice_blocks(found: Recommendation, gigabytes: float) -> list[Block]:
     ]
 
 
-def render_plan(title: str, sections: Sequence[tuple[str, Sequence[Block | Banner]]]) -> str:
+def render_plan(
+    title: str, sections: Sequence[tuple[str, Sequence[Block | Banner]]], has_begun: bool
+) -> str:
     """Write a plan as one HTML file that needs nothing else.
 
-    ``sections``: heading and blocks of each.
+    ``sections``: heading and blocks of each. ``has_begun``: whether something may be spent already.
     """
-    return environment().get_template("plan.html.j2").render(title=title, sections=sections)
+    template = environment().get_template("plan.html.j2")
+    return template.render(title=title, sections=sections, has_begun=has_begun)
