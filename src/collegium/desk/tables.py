@@ -220,8 +220,8 @@ class Tables:
             refuse_overlap(read_table(self.path(table))[columns], frame[columns])
         except InputError:
             raise InputError(
-                f"the table {public.name} has rows of {table.name} in it, so it is not public: a schema may tell "
-                "nothing of private rows"
+                f"the table {public.name} has rows of {table.name} in it, so it is not public: a schema "
+                "may tell nothing of private rows"
             ) from None
         return Schema.from_public(frame[columns], rows_per_owner=rows_per_person).toml()
 
