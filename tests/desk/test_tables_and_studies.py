@@ -4,6 +4,7 @@ import gzip
 import html
 import io
 import re
+import signal
 import threading
 import time
 import zipfile
@@ -419,12 +420,13 @@ def test_questions_that_cannot_be_asked_cost_nothing(desk, house):
         ({"table": "../people"}, "cannot be the name"),
         ({"table": "nobody"}, "there is no table"),
     ):
-        for action in ("/questions/prices", "/questions/answers"):
+        actions = ("/questions/prices", "/questions/answers")
+        for action in actions if why else actions[:1]:  # what the command refuses, it refuses alike
             sent = desk.send("/questions", action, {**asked, **change})
             assert sent.status_code == 400 and why in said(sent).casefold(), (change, said(sent))
             assert EVIL not in sent.text
-        if "questions" in change:  # what was written is still there
-            back = desk.send("/questions", "/questions/prices", {**asked, **change})
+        if "questions" in change and not why:  # what was written is still there
+            back = sent
             assert html.escape(change["questions"]).replace("&#x27;", "&#39;") in back.text
     assert house.ledger.releases() == []
     assert not (house.folder / "desk" / "asked" / "visits.csv").exists()
@@ -610,7 +612,11 @@ def test_a_command_goes_on_without_its_desk_is_stopped_and_says_why_it_failed(tm
     assert state.has_worked and state.said.startswith("Made ") and not state.error
     with pytest.raises(InputError, match="already"):
         command.done(["ledger", "init", "a.ledger"], tmp_path)
+    before = signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # as of what a script starts in the background
     command.start(["demo", "--out", "demo"], tmp_path)
+    signal.signal(signal.SIGINT, before)
     with pytest.raises(InputError, match="still running"):
         again.start(["ledger", "init", "b.ledger"], tmp_path)
     again.stop()

@@ -85,6 +85,10 @@ def _story(steward, house, folder, on_paper):
     _second_study(steward)
     _receipts_agree(steward, links, [name_of(n) for n in (0, 5, 39, 200, 999)], gone)
 
+    for page in ("/", "/people", "/history"):
+        steward.at(page)
+    assert "a person left" in browser.text()
+    assert "Secret" in steward.press("Sign out (steward)")
     ours = re.compile(re.escape(house.address) + r"(/.*)?$")
     assert all(ours.match(request) for request in browser.requests)
     assert browser.complaints == [] and steward.wide == []

@@ -30,6 +30,8 @@ _EVERY_S = 0.1
 def main(folder: Path) -> None:
     """Run the command that a folder asks for; a file called ``stop`` there interrupts it, as Ctrl-C does."""
     asked = json.loads((folder / ASKED).read_text(encoding="utf-8"))
+    # A desk that a script started in the background ignores Ctrl-C, and so would the command.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with FileLock(folder / LOCK, mode=0o600):
         print("running", flush=True)  # whoever asked for it waits for this
         with (folder / SAID).open("wb") as said, (folder / NOTES).open("wb") as notes:
