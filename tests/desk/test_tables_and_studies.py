@@ -118,6 +118,17 @@ def test_levels_are_set_added_and_never_changed_once_they_may_have_been_chosen(d
     assert list(house.books.levels) == ["high", "low", "open"]
 
 
+def test_what_levels_mean_is_explained_in_five_languages(desk):
+    desk.set_levels(high="1", low="3")
+    said_in = [
+        desk.text(f"/levels/explained?language={code}") for code in ("en", "de", "es", "fr", "pl")
+    ]
+    assert len(set(said_in)) == 5 and "You choose" in said_in[0]
+    assert all(
+        f'?language={code}"' in desk.text("/levels") for code in ("en", "de", "es", "fr", "pl")
+    )
+
+
 @pytest.mark.parametrize(
     "levels, why",
     [
@@ -332,6 +343,8 @@ def test_of_several_rows_of_a_person_all_join_once_and_nobody_who_chose_is_chang
         assert granted == {
             one: "average" if one in chose else level or None for one, level in consent.items()
         }
+        again = desk.send("/tables/t", "/tables/t/levels", {"column": "consent", "level": ""})
+        assert "Nobody would join" in said(again)
         assert "0 people joined" in said(desk.enter_levels("t", column="consent"))
     still = [one for one in silent if one not in chose]
     sent = desk.enter_levels("t", level="low")

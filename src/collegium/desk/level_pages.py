@@ -13,7 +13,7 @@ from collegium.desk.doorkeeper import Session
 from collegium.desk.pages import document, form, message, number_of, page, rendered, text_of
 from collegium.desk.steward import levels_in_words
 from collegium.errors import InputError
-from collegium.report.languages import ENGLISH
+from collegium.report.own_page import OWN_NAMES, language_among
 from collegium.report.policy_page import explain
 
 _PROPOSED = Policy({"high": 1.0, "average": 2.0, "low": 3.0})
@@ -41,13 +41,15 @@ def levels_page(request: Request, books: Books, session: Session) -> Response:
         ],
         rows=[*rows, *[("", "")] * (_ROWS - len(rows))],
         delta=repr(delta),
+        languages=OWN_NAMES,
     )
 
 
 @page
 def explained(request: Request, books: Books, session: Session) -> Response:
     """Show what people read about the levels, for a consent form."""
-    return document(books.explained(ENGLISH).as_html())
+    language = language_among(request.query_params.get("language"), "")
+    return document(books.explained(language).as_html())
 
 
 @form

@@ -86,10 +86,13 @@ def enter_levels(request: Request, books: Books, session: Session, sent: FormDat
         raise InputError(f"{table.name} has no column {column!r}")
     if text_of(sent, "sure") != "yes":
         counts = books.levels_to_enter(names, levels)
-        told = (
-            ", ".join(f"{count:,} with {level}" for level, count in counts.items() if count)
-            or "nobody"
-        )
+        told = ", ".join(f"{count:,} with {level}" for level, count in counts.items() if count)
+        if not told:
+            return message(
+                session,
+                "Nobody would join: whoever has a level in this column has one in the ledger, or has left.",
+                back=_address(table),
+            )
         silent = len(books.tables.people(table)) - len(set(names))
         return sure(
             session,

@@ -31,7 +31,7 @@ _CLOSED_WHY = message(
     "it to you for a new one."
 )
 _LANGUAGE = message("Language")
-_OWN_NAMES = {"en": "English", "de": "Deutsch", "es": "Español", "fr": "Français", "pl": "Polski"}
+OWN_NAMES = {"en": "English", "de": "Deutsch", "es": "Español", "fr": "Français", "pl": "Polski"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class OwnPage:
                 said={**self.receipt.headings, **self.explained.words, **said},
                 told=self.language.say(self.told) if self.told else "",
                 meanings=words.key(self.language),
-                languages=_OWN_NAMES,
+                languages=OWN_NAMES,
             )
         )
 
