@@ -361,7 +361,9 @@ def test_a_table_that_a_study_needs_stays_and_private_rows_are_no_public_ones(de
         sent = desk.send(f"/tables/{name}", f"/tables/{name}/remove", {"sure": "yes"})
         assert sent.status_code == 400 and "Who comes back uses it" in said(sent)
     rows = (house.folder / "visits.csv").read_bytes()
-    desk.bring("mistaken.csv", rows, "public")
+    assert "are in it than chance" not in said(desk.text("/tables/others"))
+    brought = desk.bring("mistaken.csv", rows, "public")
+    assert "More rows of visits are in it than chance explains" in said(brought)
     sent = desk.send("/tables/visits", "/tables/visits/draft", {"public": "mistaken", "rows": "1"})
     assert sent.status_code == 400 and "mistaken has rows of visits in it" in said(sent)
 
@@ -547,7 +549,7 @@ def test_a_study_that_cannot_be_made_leaves_nothing_behind(desk, house):
         ({"title": "???"}, "is no title"),
         ({"private": "others"}, "private table"),
         ({"public": "visits"}, "public one"),
-        ({"target": "weight"}, "weight"),
+        ({"target": "weight"}, "“column to predict”"),
         ({"private": "nobody"}, "there is no table"),
     ):
         given = {"title": "T", "private": "visits", "public": "others", "target": "readmitted"}

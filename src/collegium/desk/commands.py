@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,13 @@ from collegium.errors import InputError
 
 PROGRESS = "progress.json"
 _NOTE, _ERROR = "Note: ", "error: "
+_FIELDS = {  # what a command calls what a steward fills in
+    "--target": "“Column to predict”",
+    "--classes": "“The classes”",
+    "--exclude": "“Columns that it must not use”",
+    "--anyway": "the tick on the page before it",
+    "--record": "another table",
+}
 _PASSING = "rehearsing "  # of a note that is of interest as long as the command runs
 
 
@@ -160,8 +168,11 @@ class Command:
 
 
 def _without(folder: str, text: str) -> str:
-    """Say which file, and not in which folder of the desk."""
-    return text.replace(f"{folder}/", "").replace("../../tables/", "")
+    """Say which file, and not in which folder of the desk; which field, and not which option."""
+    text = text.replace(f"{folder}/", "").replace("../../tables/", "")
+    for option, field in _FIELDS.items():
+        text = re.sub(rf"{option}\b(?: [A-Z]+)?", field, text)
+    return text
 
 
 def _why(code: int | None, notes: Sequence[str]) -> str:

@@ -29,7 +29,14 @@ MOST_BYTES = 256 * 2**20
 LEVELS = "privacy"
 _KINDS = (".csv", ".parquet")
 _MOST_LETTERS = 60
-_SHAPE = {"file": str, "is_public": bool, "rows": int, "columns": [str], "owner": str}
+_SHAPE = {
+    "file": str,
+    "is_public": bool,
+    "rows": int,
+    "columns": [str],
+    "owner": str,
+    "shares_rows_with": str,
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Table:
     """A table as the desk keeps it.
 
     ``file``: its name in the desk's folder. ``owner``: column that says whose each row is; empty: not said
-    yet.
+    yet. ``shares_rows_with``: a table of the other kind, of which more rows are in it than chance explains.
     """
 
     file: str
@@ -45,6 +52,7 @@ class Table:
     rows: int
     columns: tuple[str, ...]
     owner: str = ""
+    shares_rows_with: str = ""
 
     @property
     def name(self) -> str:
@@ -118,8 +126,23 @@ class Tables:
                 raise InputError(f"{shown(given)} has no row below its header")
             new.replace(path)
         table = Table(path.name, is_public, len(rows), tuple(map(str, rows.columns)))
+        table = replace(table, shares_rows_with=self._alike(table))
         self._keep(table)
         return table
+
+    def _alike(self, table: Table) -> str:
+        """Find a table of the other kind with rows of this one; empty if there is none."""
+        for other in self.all():
+            private, public = (other, table) if table.is_public else (table, other)
+            columns = [name for name in public.columns if name in private.columns]
+            if other.is_public == table.is_public or not columns:
+                continue
+            mine, theirs = (read_table(self.path(one))[columns] for one in (private, public))
+            try:
+                refuse_overlap(mine, theirs)
+            except InputError:
+                return other.name
+        return ""
 
     def set_owner(self, table: Table, owner: str) -> Table:
         """Say in which column it stands whose each row is."""
