@@ -89,7 +89,7 @@ class Books:
         private_folder(self.incoming)
         self.tables = Tables(folder)
         self.studies = Studies(folder, environment, key)
-        self.questions = Questions(folder, environment, key)
+        self.questions = Questions(folder, environment, key, self.tables, ledger)
 
     def _read(self, file: Path) -> StatedPolicy:
         stated, promise = read_policy(file), self.ledger.lifetime.promise

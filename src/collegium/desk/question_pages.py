@@ -11,7 +11,7 @@ from starlette.responses import Response
 from collegium.desk.books import Books
 from collegium.desk.doorkeeper import Session
 from collegium.desk.pages import form, number_of, page, rendered, sentence, text_of
-from collegium.desk.questions import Price
+from collegium.desk.questions import Asked, Price
 from collegium.errors import InputError
 
 _EXAMPLES = "count\nmean age by sex\nmedian age where sex = 'F'"
@@ -38,11 +38,7 @@ def _form(books: Books, session: Session, told: str = "", sent: FormData | None 
         tables=[one.name for one in askable],
         unready=[one.name for one in private if one not in askable],
         examples=_EXAMPLES,
-        earlier=[
-            (one.name, given)
-            for one in private
-            if (given := books.questions.earlier(one, books.tables))
-        ],
+        earlier=[(one.name, given) for one in private if (given := books.questions.earlier(one))],
     )
 
 
@@ -56,30 +52,19 @@ def prices(request: Request, books: Books, session: Session, sent: FormData) -> 
 
 
 def _with_price(books: Books, session: Session, sent: FormData) -> Response:
-    name, questions, percent = _asked(sent)
-    table = books.tables[name]
-    found = books.questions.prices(
-        table, books.tables, books.ledger, _levels(books), questions, percent / 100
-    )
-    return _priced(session, name, found, questions, percent)
+    asked = _asked(books, sent)
+    return _priced(session, asked, books.questions.prices(asked, _levels(books)))
 
 
-def _priced(
-    session: Session,
-    table: str,
-    found: list[Price],
-    questions: list[str],
-    percent: float,
-    told: str = "",
-) -> Response:
+def _priced(session: Session, asked: Asked, found: list[Price], told: str = "") -> Response:
     return rendered(
         session,
         "prices.html.j2",
-        table=table,
+        table=asked.table.name,
         prices=found,
         seen=_seen(found),
-        questions="\n".join(questions),
-        percent=f"{percent:g}",
+        questions="\n".join(asked.questions),
+        percent=f"{100 * asked.share:g}",
         told=told,
     )
 
@@ -92,24 +77,21 @@ def _seen(prices: list[Price]) -> str:
 @form
 def answers(request: Request, books: Books, session: Session, sent: FormData) -> Response:
     """Ask, and show the answers."""
-    name, questions, percent = _asked(sent)
-    table = books.tables[name]
-    now = books.questions.prices(
-        table, books.tables, books.ledger, _levels(books), questions, percent / 100
-    )
+    asked = _asked(books, sent)
+    now = books.questions.prices(asked, _levels(books))
     if text_of(sent, "seen") != _seen(now):
         told = "The price has changed since you saw it, so nothing was asked: look at it again."
-        return _priced(session, name, now, questions, percent, told)
-    found = books.questions.answers(
-        table, books.tables, books.ledger, _levels(books), questions, percent / 100
-    )
-    return rendered(session, "answers.html.j2", table=name, answers=found)
+        return _priced(session, asked, now, told)
+    found = books.questions.answers(asked, _levels(books))
+    return rendered(session, "answers.html.j2", table=asked.table.name, answers=found)
 
 
-def _asked(sent: FormData) -> tuple[str, list[str], float]:
-    questions = [line.strip() for line in text_of(sent, "questions").splitlines()]
+def _asked(books: Books, sent: FormData) -> Asked:
+    questions = filter(None, (line.strip() for line in text_of(sent, "questions").splitlines()))
     percent = number_of(sent, "percent", "the share of what people have left")
-    return text_of(sent, "table"), list(dict.fromkeys(filter(None, questions))), percent
+    return Asked(
+        books.tables[text_of(sent, "table")], tuple(dict.fromkeys(questions)), percent / 100
+    )
 
 
 def _levels(books: Books) -> str:

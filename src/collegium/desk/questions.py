@@ -24,6 +24,31 @@ _BUSY = "other questions are being asked: wait for their answers, then ask these
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What a steward asks of a table, and which share of what people have left it may use.
+
+    Raises InputError if there is no question, or too many, or no such share.
+    """
+
+    table: Table
+    questions: tuple[str, ...]
+    share: float
+
+    def __post_init__(self) -> None:
+        if not self.questions:
+            raise InputError("no question was given: write one in each line")
+        if len(self.questions) > _MOST:
+            raise InputError(
+                f"{len(self.questions):,} questions were given: at most {_MOST} at once"
+            )
+        if not _LEAST_SHARE <= self.share <= 1:
+            raise InputError(
+                "say which share of what people have left may be used, from "
+                f"{100 * _LEAST_SHARE:g} to 100 per cent"
+            )
+
+
+@dataclass(frozen=True)
 class Price:
     """What a question would cost, and how far off its answer would be.
 
@@ -76,27 +101,29 @@ class Questions:
         Variables that commands get.
     key : Path or None
         Of the ledger's key file, where it is not beside the ledger.
+    tables : Tables
+    ledger : Ledger
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], key: Path | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        key: Path | None,
+        tables: Tables,
+        ledger: Ledger,
+    ) -> None:
         self._folder, self._key = folder / "asked", key
+        self._tables, self._ledger = tables, ledger
         private_folder(self._folder)
         self._environment, self._asking = environment, threading.Lock()
 
-    def prices(
-        self,
-        table: Table,
-        tables: Tables,
-        ledger: Ledger,
-        levels: str,
-        asked: Sequence[str],
-        share: float,
-    ) -> list[Price]:
+    def prices(self, asked: Asked, levels: str) -> list[Price]:
         """Say what questions would cost, and how far off answers would be. Spends nothing.
 
-        ``levels``: file that says what levels mean. ``share``: of what people have left, for all of them.
+        ``levels``: file that says what levels mean.
         """
-        told = self._told(table, tables, ledger, levels, asked, share, ["--plan"])
+        told = self._told(asked, levels, ["--plan"])
         prices = [
             Price(
                 one["question"],
@@ -108,47 +135,22 @@ class Questions:
         free = "was answered before, so it is free"
         return [*prices, *(Price(one, "", free) for one in told["from_record"])]
 
-    def answers(
-        self,
-        table: Table,
-        tables: Tables,
-        ledger: Ledger,
-        levels: str,
-        asked: Sequence[str],
-        share: float,
-    ) -> Answers:
+    def answers(self, asked: Asked, levels: str) -> Answers:
         """Ask, within everybody's budget. What was answered before is given again, for free."""
-        told = self._told(table, tables, ledger, levels, asked, share, [])["answers"]
+        told = self._told(asked, levels, [])["answers"]
         return Answers.of(told, [one["from_record"] for one in told])
 
-    def earlier(self, table: Table, tables: Tables) -> Answers | None:
+    def earlier(self, table: Table) -> Answers | None:
         """Answers that were given about a table, newest first; None if there were none."""
-        file = tables.answers_file(table)
+        file = self._tables.answers_file(table)
         if not file.is_file():
             return None
         kept = read_json(file, {"answers": [dict]})["answers"][::-1]
         return Answers.of(kept, [False] * len(kept))
 
-    def _told(
-        self,
-        table: Table,
-        tables: Tables,
-        ledger: Ledger,
-        levels: str,
-        asked: Sequence[str],
-        share: float,
-        more: Sequence[str],
-    ) -> dict[str, Any]:
-        if not asked:
-            raise InputError("no question was given: write one in each line")
-        if len(asked) > _MOST:
-            raise InputError(f"{len(asked):,} questions were given: at most {_MOST} at once")
-        if not _LEAST_SHARE <= share <= 1:
-            raise InputError(
-                "say which share of what people have left may be used, from "
-                f"{100 * _LEAST_SHARE:g} to 100 per cent"
-            )
-        schema = tables.schema_file(table)
+    def _told(self, asked: Asked, levels: str, more: Sequence[str]) -> dict[str, Any]:
+        table = asked.table
+        schema = self._tables.schema_file(table)
         if not schema.is_file():
             raise InputError(
                 f"say first what is publicly known of {table.name}: its page asks for it"
@@ -164,12 +166,12 @@ class Questions:
             f"--privacy={table.level_column}",
             f"--policy={levels}",
             f"--owner={table.owner}",
-            f"--spend={share!r}",
-            f"--record={tables.answers_file(table)}",
+            f"--spend={asked.share!r}",
+            f"--record={self._tables.answers_file(table)}",
             *key,
             "--",
             records.name,
-            *asked,
+            *asked.questions,
         ]
         if not self._asking.acquire(blocking=False):
             raise InputError(_BUSY)
@@ -177,7 +179,7 @@ class Questions:
             if (now := command.state()) is not None and now.is_running:
                 raise InputError(_BUSY)
             try:
-                tables.write_granted(table, ledger, records)
+                self._tables.write_granted(table, self._ledger, records)
                 told: dict[str, Any] = json.loads(command.done(arguments, self._folder).said)
             finally:
                 records.unlink(missing_ok=True)  # rows of people lie nowhere longer than it takes

@@ -54,7 +54,6 @@ def table_page(request: Request, books: Books, session: Session) -> Response:
         takes_part=takes_part,
         levels=list(books.levels),
         schema=schema.read_text(encoding="utf-8") if schema.is_file() else "",
-        draft=request.query_params.get("draft", ""),
         publics=[one for one in books.tables.all() if one.is_public],
     )
 
