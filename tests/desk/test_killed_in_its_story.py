@@ -98,9 +98,10 @@ class Killer:
         if jobs_too:
             for one in psutil.process_iter(["cmdline"]):
                 if str(self.folder) in " ".join(one.info["cmdline"] or ()):
-                    for child in [*one.children(recursive=True), one]:
-                        self.cut_off += 1
-                        child.kill()
+                    with contextlib.suppress(psutil.Error):  # it may end by itself meanwhile
+                        for child in [*one.children(recursive=True), one]:
+                            child.kill()
+                            self.cut_off += 1
         os.kill(self.desk.pid, signal.SIGKILL)
         self.kills += 1
 
