@@ -130,12 +130,12 @@ def test_a_desk_that_is_killed_in_the_middle_of_its_story(tmp_path):
 
 
 def _story(killer, folder):
-    def press(page, action, data, is_done, longest=0.1, files=None, **how):
+    def press(page, action, data, is_done, longest=0.1, files=None, least=0.0, **how):
         def does():
             opened = {name: (path.name, path.read_bytes()) for name, path in (files or {}).items()}
             return killer.send(page, action, data, opened or None)
 
-        delay = float(killer.rng.uniform(0, longest))
+        delay = float(killer.rng.uniform(least, longest))
         killer.pressed(does, is_done, delay, **how)
 
     text = killer.text
@@ -232,12 +232,21 @@ def _study(killer, press, title):
             time.sleep(0.1)
         return stage in text(page)
 
-    press(page, f"{page}/plan", {}, lambda: is_at("<strong>planned"), longest=3, jobs_too=True)
+    press(
+        page,
+        f"{page}/plan",
+        {},
+        lambda: is_at("<strong>planned"),
+        least=0.3,
+        longest=1.5,
+        jobs_too=True,
+    )
     press(
         page,
         f"{page}/run",
         {"sure": "yes"},
         lambda: is_at("<strong>finished"),
-        longest=4,
+        least=0.3,
+        longest=1.5,
         jobs_too=True,
     )
