@@ -3,6 +3,7 @@
 import re
 import socket
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import uvicorn
@@ -67,6 +68,30 @@ class House:
     def later(self, **how):
         """Let time pass, for links."""
         self.now += timedelta(**how)
+
+
+def serve_again(folder, port, levels=None):
+    """A desk on what is there, for a process of its own."""
+    house = House.__new__(House)
+    house.folder, house.secrets, house.levels = folder, {}, levels
+    house.again()
+    app = application(house.books, ADDRESS, lambda line: None)
+    uvicorn.run(app, port=port, log_level="critical")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
+
+
+def wait_for(port):
+    """Wait until something listens there."""
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.001)
 
 
 class Served(House):

@@ -5,31 +5,19 @@ import multiprocessing
 import os
 import re
 import signal
-import socket
 import threading
 import time
 
 import httpx2
 import numpy as np
 import psutil
-import uvicorn
 
 from collegium import Ledger
-from collegium.desk.application import application
-from tests.desk.house import ADDRESS, House
+from tests.desk.house import ADDRESS, House, free_port, serve_again, wait_for
 from tests.desk.visits import FIXED, LEVELS, name_of, visits
 
 N_PEOPLE, N_VISITS, N_CHOOSE, KILLS = 1_000, 3_000, 4, 20
 QUESTION = "mean stay by sex"
-
-
-def _desk(folder, port):
-    """A desk in a process of its own, on what is there."""
-    house = House.__new__(House)
-    house.folder, house.secrets, house.levels = folder, {}, None
-    house.again()
-    app = application(house.books, ADDRESS, lambda line: None)
-    uvicorn.run(app, port=port, log_level="critical")
 
 
 class Killer:
@@ -45,18 +33,12 @@ class Killer:
         self.open()
 
     def open(self):
-        with socket.create_server(("127.0.0.1", 0)) as one:
-            self.port = one.getsockname()[1]
+        self.port = free_port()
         self.desk = multiprocessing.get_context("fork").Process(
-            target=_desk, args=(self.folder, self.port)
+            target=serve_again, args=(self.folder, self.port)
         )
         self.desk.start()
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-                break
-            except OSError:
-                time.sleep(0.01)
+        wait_for(self.port)
         self.client = httpx2.Client(
             base_url=f"http://127.0.0.1:{self.port}", follow_redirects=True, timeout=300
         )

@@ -5,27 +5,15 @@ import multiprocessing
 import os
 import re
 import signal
-import socket
 import threading
 from urllib.parse import urlencode
 
 import numpy as np
-import uvicorn
 
 from collegium import Ledger
-from collegium.desk.application import application
-from tests.desk.house import ADDRESS, House, choose
+from tests.desk.house import House, choose, free_port, serve_again, wait_for
 
 NAMES = [f"patient-{number}" for number in range(40)]
-
-
-def _desk(folder, port):
-    """A desk in a process of its own, on what is there."""
-    house = House.__new__(House)
-    house.folder, house.secrets, house.levels = folder, {}, folder / "policy.toml"
-    house.again()
-    app = application(house.books, ADDRESS, lambda line: None)
-    uvicorn.run(app, port=port, log_level="critical")
 
 
 def test_a_desk_that_is_killed_loses_no_choice_and_enters_none_twice(tmp_path):
@@ -34,12 +22,14 @@ def test_a_desk_that_is_killed_loses_no_choice_and_enters_none_twice(tmp_path):
     choose(house.browser(), links["ann"], "0")
     house.books.close()
     rng = np.random.default_rng(28)
-    port = _free_port()
+    port = free_port()
     said, level = [], "0"
     for _ in range(20):
-        desk = multiprocessing.get_context("fork").Process(target=_desk, args=(tmp_path, port))
+        desk = multiprocessing.get_context("fork").Process(
+            target=serve_again, args=(tmp_path, port, house.levels)
+        )
         desk.start()
-        _wait_for(port)
+        wait_for(port)
         delay = float(rng.choice([0.0, rng.uniform(0, 0.01), rng.uniform(0, 0.06)]))
         page = _asked(port, "GET", links["ann"])
         version = re.search(r'name="version" value="(\d+)"', page)[1]
@@ -61,20 +51,6 @@ def test_a_desk_that_is_killed_loses_no_choice_and_enters_none_twice(tmp_path):
             level = str((int(level) - 1) % 3)
         assert ledger.verify() == len(ledger.history())
     assert len(said) == 20 and not all(said)
-
-
-def _free_port():
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return one.getsockname()[1]
-
-
-def _wait_for(port):
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            pass
 
 
 def _asked(port, method, address, form=None):

@@ -233,9 +233,8 @@ def levels(
     Example: collegium ledger levels people.ledger visits.csv --owner patient --out granted.csv
     """
     from collegium.cli.outputs import refuse_no_folder, refuse_taken, write_named
-    from collegium.data.datasets.raw import open_raw
-    from collegium.data.datasets.table_files import is_csv, read_table, separator_of
-    from collegium.study.level_column import in_sentence, names_in, table_bytes, with_levels
+    from collegium.data.datasets.table_files import is_csv
+    from collegium.study.level_column import granted_table
 
     refuse_taken(out_file)
     refuse_no_folder(out_file)
@@ -244,14 +243,8 @@ def levels(
         raise InputError(
             f"{out_file} becomes a table of the same kind as {table}: give a name that ends in {ending}"
         )
-    rows, separator = read_table(table, as_text=True), ","
-    if is_csv(table):
-        with open_raw(table) as stream:
-            separator = separator_of(stream)
-    found = with_levels(rows, owner, level_column, opened(place, key))
-    content = table_bytes(found, as_csv=is_csv(table), separator=separator)
+    content, told = granted_table(table, owner, level_column, opened(place, key))
     write_named(out_file, content, is_private=True)
-    told = in_sentence(names_in(rows, owner), names_in(found, owner))
     out.print(f"Wrote {out_file}: {told}.", soft_wrap=True)
 
 

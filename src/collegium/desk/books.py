@@ -196,11 +196,8 @@ class Books:
 
     def levels_to_enter(self, names: Sequence[str], levels: Sequence[str]) -> dict[str, int]:
         """Count who would join with which level, as :meth:`enter_levels` would enter them."""
-        level_of = dict(zip(names, levels, strict=True))
-        self.policy.assign(list(levels), owners=list(names))
-        accounts = self.ledger.accounts_of(list(level_of))
-        new = [name for name, one in zip(level_of, accounts, strict=True) if one is None]
-        return {level: sum(level_of[name] == level for name in new) for level in self.levels}
+        new = self._new_people(names, levels)
+        return {level: sum(one == level for one in new.values()) for level in self.levels}
 
     def enter_levels(self, names: Sequence[str], levels: Sequence[str]) -> tuple[int, int]:
         """Enter the levels of people who have not chosen yet; whoever has chosen, or left, stays as they are.
@@ -208,16 +205,22 @@ class Books:
         ``names``, ``levels``: one of each for every row; the rows of one person agree.
         Returns: how many people joined, and how many were there before.
         """
-        policy, level_of = self.policy, dict(zip(names, levels, strict=True))
-        policy.assign(
-            list(levels), owners=list(names)
-        )  # refuses levels that are unknown, or two of a person
         with self._one_at_a_time:
-            accounts = self.ledger.accounts_of(list(level_of))
-            new = [name for name, one in zip(level_of, accounts, strict=True) if one is None]
+            new = self._new_people(names, levels)
             if new:
-                self.ledger.change(policy.assign([level_of[name] for name in new], owners=new))
-        return len(new), len(level_of) - len(new)
+                self.ledger.change(self.policy.assign([*new.values()], owners=[*new]))
+        return len(new), len(set(names)) - len(new)
+
+    def _new_people(self, names: Sequence[str], levels: Sequence[str]) -> dict[str, str]:
+        """Find the level of each person whom the ledger does not know.
+
+        Raises RecordError if a level is unknown, or a person has two.
+        """
+        self.policy.assign(list(levels), owners=list(names))
+        level_of = dict(zip(names, levels, strict=True))
+        accounts = self.ledger.accounts_of(list(level_of))
+        known = zip(level_of.items(), accounts, strict=True)
+        return {name: level for (name, level), account in known if account is None}
 
     def make_links(self, names: Sequence[str], days: int) -> list[str]:
         """Make a link for each of some people; who had one has another now.

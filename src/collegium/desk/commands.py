@@ -84,8 +84,7 @@ class Command:
         """
         private_folder(self._folder)
         with self._one_at_a_time:
-            if self._is_running():
-                raise InputError("this is still running: wait for it to end, or stop it")
+            self.refuse_running()
             for name in (CODE, SAID, NOTES, STOP, PROGRESS):
                 (self._folder / name).unlink(missing_ok=True)
             asked = {"arguments": [str(one) for one in arguments], "folder": str(within)}
@@ -125,6 +124,11 @@ class Command:
             "" if is_running or ended == 0 else _without(asked["folder"], _why(ended, notes)),
             (self._progress() or (told or [""])[-1]) if is_running else "",
         )
+
+    def refuse_running(self) -> None:
+        """Raise InputError if it is running."""
+        if self._is_running():
+            raise InputError("this is still running: wait for it to end, or stop it")
 
     def stop(self) -> None:
         """Interrupt it, as Ctrl-C does: it ends in order, and can go on later."""

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from collegium.accounting.promises import Promise
-from collegium.budgets import DEFAULT_DELTA, Policy
+from collegium.budgets import Policy
 from collegium.desk.books import Books
 from collegium.desk.doorkeeper import Session
 from collegium.desk.pages import document, form, message, number_of, page, rendered, text_of
@@ -23,12 +23,11 @@ _ROWS = 6
 @page
 def levels_page(request: Request, books: Books, session: Session) -> Response:
     """Show the levels, and the form that sets them."""
-    known = {} if books.stated is None else books.stated.policy.levels
-    shown = known or _PROPOSED.levels
-    rows = [(name, repr(one.epsilon).removesuffix(".0")) for name, one in shown.items()]
-    delta = next((one.delta for one in known.values()), DEFAULT_DELTA)
+    policy = _PROPOSED if books.stated is None else books.policy
+    rows = [(name, repr(one.epsilon).removesuffix(".0")) for name, one in policy.levels.items()]
+    delta = next(iter(policy.levels.values())).delta
     promise = books.ledger.lifetime.promise
-    meant = explain(_PROPOSED if books.stated is None else books.policy, promise=promise)
+    meant = explain(policy, promise=promise)
     return rendered(
         session,
         "levels.html.j2",
@@ -36,8 +35,7 @@ def levels_page(request: Request, books: Books, session: Session) -> Response:
         may_set=books.may_set_levels,
         is_pure=promise is Promise.PURE,
         meant=[
-            (name, one.words)
-            for name, (_, one, _) in zip(known or _PROPOSED.levels, meant.levels, strict=True)
+            (name, one.words) for name, (_, one, _) in zip(policy.levels, meant.levels, strict=True)
         ],
         rows=[*rows, *[("", "")] * (_ROWS - len(rows))],
         delta=repr(delta),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from collegium.desk.commands import Command
-from collegium.desk.tables import Table, Tables
+from collegium.desk.tables import LEVELS, Table, Tables
 from collegium.durable import private_folder
 from collegium.errors import InputError
 from collegium.json_files import read_json
@@ -163,9 +163,9 @@ class Questions:
             *more,
             "--json",
             f"--schema={schema}",
-            f"--privacy={table.level_column}",
+            f"--privacy={LEVELS}",
             f"--policy={levels}",
-            f"--owner={table.owner}",
+            f"--owner={table.whose}",
             f"--spend={asked.share!r}",
             f"--record={self._tables.answers_file(table)}",
             *key,

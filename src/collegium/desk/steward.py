@@ -14,7 +14,18 @@ from collegium.accounting.promises import Promise
 from collegium.checks import shown
 from collegium.desk.books import Books
 from collegium.desk.doorkeeper import Session, TooManyTriesError
-from collegium.desk.pages import COOKIE, books_of, form, message, page, rendered, sure, text_of, who
+from collegium.desk.pages import (
+    COOKIE,
+    books_of,
+    form,
+    message,
+    page,
+    rendered,
+    sentence,
+    sure,
+    text_of,
+    who,
+)
 from collegium.errors import InputError
 from collegium.plain_text import csv_for_people
 from collegium.report.ledger_words import (
@@ -45,8 +56,7 @@ async def sign_in(request: Request) -> Response:
     try:
         name = await run_in_threadpool(books.doorkeeper.sign_in, secret.strip())
     except TooManyTriesError as error:
-        told = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return rendered(None, "sign_in.html.j2", 429, told=told)
+        return rendered(None, "sign_in.html.j2", 429, told=sentence(error))
     if name is None:
         told = "This is neither the steward's secret nor the reader's."
         return rendered(None, "sign_in.html.j2", 403, told=told)

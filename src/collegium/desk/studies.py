@@ -11,7 +11,7 @@ from typing import Any
 from collegium.budgets import Policy
 from collegium.checks import shown
 from collegium.desk.commands import Command, State
-from collegium.desk.tables import Table, Tables, file_name
+from collegium.desk.tables import LEVELS, Table, Tables, file_name
 from collegium.durable import private_folder, write_durably
 from collegium.errors import InputError
 from collegium.ledger.ledger import Ledger
@@ -163,17 +163,18 @@ class Study:
         """
         if self.is_finished:
             raise InputError("this study is finished: for another release, make another one")
-        more: list[str] = []
-        if not self.is_begun:
-            self._take_people(tables, ledger)
-            more = ["--anyway"] * anyway
+        is_new = not self.is_begun
+        self._take_people(tables, ledger)
         progress = ["--progress", str(self.command.progress_file)]
-        self.command.start(["run", _FILE, *progress, *more], self.folder)
+        self.command.start(
+            ["run", _FILE, *progress, *["--anyway"] * (anyway and is_new)], self.folder
+        )
 
     def remove(self) -> None:
         """Remove a study that has not begun, or is finished: what was released and spent stays so."""
         if not self.is_finished:
             self._refuse_begun()
+        self.command.refuse_running()
         shutil.rmtree(self.folder)
 
     def _refuse_begun(self) -> None:
@@ -181,15 +182,13 @@ class Study:
             raise InputError(
                 "a run of this study has begun, so it stays as it is: for other settings, make another one"
             )
-        state = self.state
-        if state is not None and state.is_running:
-            raise InputError("this is still running: wait for it to end, or stop it")
+        self.command.refuse_running()
 
     def _take_people(self, tables: Tables, ledger: Ledger) -> None:
         """Write the records of those who grant a budget now, unless a run has begun with others."""
         if self.is_begun:
             return
-        self._refuse_begun()
+        self.command.refuse_running()
         table = tables[self.table]
         tables.write_granted(table, ledger, self.folder / table.file)
 
@@ -258,7 +257,7 @@ class Studies:
             "--test": "" if wanted.test is None else str(beside / wanted.test.file),
             "--title": wanted.title,
             "--owner": wanted.private.owner,
-            "--privacy": wanted.private.level_column,
+            "--privacy": LEVELS,
             "--levels": levels,
             "--delta": repr(delta),
             "--target": wanted.target,

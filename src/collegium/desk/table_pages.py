@@ -71,10 +71,8 @@ def enter_levels(request: Request, books: Books, session: Session, sent: FormDat
     table, column, one = _table(request, books), text_of(sent, "column"), text_of(sent, "level")
     if bool(column) == bool(one):
         raise InputError("say where the levels stand: in a column, or one level for everybody")
-    if not table.owner:
-        raise InputError("say first in which column it stands whose row it is")
     rows = books.tables.rows(table)
-    names = names_in(rows, table.owner)
+    names = names_in(rows, table.whose)
     if one:
         levels = [one] * len(names)
     elif column in rows.columns:

@@ -15,18 +15,18 @@ from typing import BinaryIO
 import pandas as pd
 
 from collegium.checks import listed, shown
-from collegium.data.datasets.raw import open_raw
-from collegium.data.datasets.table_files import is_csv, read_table, separator_of
+from collegium.data.datasets.table_files import read_table
 from collegium.data.overlap_checks import refuse_overlap
 from collegium.data.schema import Schema
 from collegium.durable import private_folder, write_durably
 from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.ledger.ledger import Ledger
-from collegium.study.level_column import names_in, table_bytes, with_levels
+from collegium.study.level_column import granted_table, names_in
 
 MOST_BYTES = 256 * 2**20
 LEVELS = "privacy"
+"""Column in which the levels of the ledger are written."""
 _KINDS = (".csv", ".parquet")
 _MOST_LETTERS = 60
 _SHAPE = {
@@ -60,9 +60,11 @@ class Table:
         return Path(self.file).stem
 
     @property
-    def level_column(self) -> str:
-        """Where levels of the ledger are written."""
-        return LEVELS
+    def whose(self) -> str:
+        """The column that says whose each row is. Raises InputError if it is not said yet."""
+        if not self.owner:
+            raise InputError(f"say first in which column of {self.name} it stands whose row it is")
+        return self.owner
 
 
 class Tables:
@@ -134,15 +136,21 @@ class Tables:
         """Find a table of the other kind with rows of this one; empty if there is none."""
         for other in self.all():
             private, public = (other, table) if table.is_public else (table, other)
-            columns = [name for name in public.columns if name in private.columns]
-            if other.is_public == table.is_public or not columns:
-                continue
-            mine, theirs = (read_table(self.path(one))[columns] for one in (private, public))
-            try:
-                refuse_overlap(mine, theirs)
-            except InputError:
+            if other.is_public != table.is_public and self._share_rows(private, public):
                 return other.name
         return ""
+
+    def _share_rows(self, private: Table, public: Table) -> bool:
+        """Whether more rows of a private table are in a public one than chance explains."""
+        columns = _in_common(private, public)
+        if not columns:
+            return False
+        mine, theirs = (read_table(self.path(one))[columns] for one in (private, public))
+        try:
+            refuse_overlap(mine, theirs)
+        except InputError:
+            return True
+        return False
 
     def set_owner(self, table: Table, owner: str) -> Table:
         """Say in which column it stands whose each row is."""
@@ -172,8 +180,6 @@ class Tables:
 
     def people(self, table: Table) -> list[str]:
         """Whom it is about, each once."""
-        if not table.owner:
-            raise InputError(f"say first in which column of {table.name} it stands whose row it is")
         return list(self._rows_of(table))
 
     def most_rows(self, table: Table) -> int:
@@ -182,23 +188,16 @@ class Tables:
 
     def _rows_of(self, table: Table) -> dict[str, int]:
         """How many rows each person has; read once of each file."""
-        as_it_is = (self.path(table).stat().st_mtime_ns, table.owner)
+        as_it_is = (self.path(table).stat().st_mtime_ns, table.whose)
         known = self._people.get(table.name)
         if known is None or known[0] != as_it_is:
-            counted = dict(Counter(names_in(self.rows(table), table.owner)))
+            counted = dict(Counter(names_in(self.rows(table), table.whose)))
             known = self._people[table.name] = as_it_is, counted
         return known[1]
 
     def write_granted(self, table: Table, ledger: Ledger, path: Path) -> None:
         """Write the rows of those who grant a budget now, with their levels."""
-        if table.is_public or not table.owner:
-            raise InputError(f"say first in which column of {table.name} it stands whose row it is")
-        found = with_levels(self.rows(table), table.owner, table.level_column, ledger)
-        source, separator = self.path(table), ","
-        if is_csv(source):
-            with open_raw(source) as stream:
-                separator = separator_of(stream)
-        content = table_bytes(found, as_csv=is_csv(source), separator=separator)
+        content, _ = granted_table(self.path(table), table.whose, LEVELS, ledger)
         write_durably(path, content, private=True)
 
     def schema_file(self, table: Table) -> Path:
@@ -235,18 +234,16 @@ class Tables:
             raise InputError(
                 f"the table {public.name} is not public: a schema may tell nothing of private rows"
             )
-        frame = read_table(self.path(public))
-        columns = [name for name in public.columns if name in table.columns]
+        columns = _in_common(table, public)
         if not columns:
             raise InputError(f"the tables {public.name} and {table.name} have no column in common")
-        try:
-            refuse_overlap(read_table(self.path(table))[columns], frame[columns])
-        except InputError:
+        if self._share_rows(table, public):
             raise InputError(
                 f"the table {public.name} has rows of {table.name} in it, so it is not public: a schema "
                 "may tell nothing of private rows"
-            ) from None
-        return Schema.from_public(frame[columns], rows_per_owner=rows_per_person).toml()
+            )
+        records = read_table(self.path(public))[columns]
+        return Schema.from_public(records, rows_per_owner=rows_per_person).toml()
 
     def _keep(self, table: Table) -> None:
         content = json.dumps(asdict(table), ensure_ascii=False).encode()
@@ -260,6 +257,10 @@ class Tables:
             yield new
         finally:
             new.unlink(missing_ok=True)
+
+
+def _in_common(private: Table, public: Table) -> list[str]:
+    return [name for name in public.columns if name in private.columns]
 
 
 def _checked(name: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from pathlib import Path
 
 import pandas as pd
 
 from collegium.checks import nearest
+from collegium.data.datasets.raw import open_raw
+from collegium.data.datasets.table_files import is_csv, read_table, separator_of
 from collegium.errors import InputError
 from collegium.ledger.ledger import Ledger
 from collegium.names import as_names
@@ -53,18 +55,27 @@ def names_in(rows: pd.DataFrame, owner: str) -> list[str]:
     return [str(name) for name in as_names(rows[owner])]
 
 
-def table_bytes(rows: pd.DataFrame, *, as_csv: bool, separator: str = ",") -> bytes:
-    """Write a table down as it was read."""
-    if as_csv:
+def granted_table(path: Path, owner: str, column: str, ledger: Ledger) -> tuple[bytes, str]:
+    """Read a table, and write it as it was, but for what :func:`with_levels` does to it.
+
+    Returns: the content of the file, and how many people take part, in words.
+    """
+    rows = read_table(path, as_text=True)
+    found = with_levels(rows, owner, column, ledger)
+    before, after = names_in(rows, owner), names_in(found, owner)
+    told = (
+        f"{len(set(after)):,} of {len(set(before)):,} people take part, with {len(after):,} of "
+        f"{len(before):,} rows"
+    )
+    return _content(found, path), told
+
+
+def _content(rows: pd.DataFrame, source: Path) -> bytes:
+    """Write a table down in the form of the file that it was read from."""
+    if is_csv(source):
+        with open_raw(source) as stream:
+            separator = separator_of(stream)
         return str(rows.to_csv(index=False, sep=separator)).encode()
     content = io.BytesIO()
     rows.to_parquet(content, index=False)
     return content.getvalue()
-
-
-def in_sentence(before: Sequence[str], after: Sequence[str]) -> str:
-    """Say how many people of a table take part. ``before``, ``after``: whose its rows are."""
-    everybody, some = len(set(before)), len(set(after))
-    return (
-        f"{some:,} of {everybody:,} people take part, with {len(after):,} of {len(before):,} rows"
-    )
