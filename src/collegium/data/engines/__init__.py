@@ -1,0 +1,1 @@
+"""Tables in databases: where they lie, and what is asked of them there."""
