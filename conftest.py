@@ -55,6 +55,7 @@ from collegium.pate.voting.pricing import Pricing, pricing_for
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import PERSONALISATIONS, Plan
 from collegium.personalisation.electorate import Electorate
+from tests.postgresql_server import server  # noqa: F401
 
 Floats = NDArray[np.float64]
 collect_ignore = [] if find_spec("flwr") else ["src/collegium/parties/flower.py"]

@@ -25,7 +25,6 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import sqlite3
 import sys
@@ -656,7 +655,7 @@ def postgresql() -> Iterator[Any]:
     from sqlalchemy import make_url
 
     sys.path.append(str(Path(__file__).resolve().parents[1]))
-    from tests.ledger.conftest import Server
+    from tests.postgresql_server import Server, running
 
     class Own(Server):
         def told(self, *statements: str) -> None:
@@ -679,16 +678,8 @@ def postgresql() -> Iterator[Any]:
                 f"ALTER DATABASE aside RENAME TO {copy}",
             )
 
-    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))[-1].parent
-    server = Own(programs, folder)
-    try:
-        server.make()
-        server.start()
+    with running(Own) as server:
         yield server
-        server.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import RECIPES, run_as_read
-from tests.ledger.conftest import server  # noqa: F401  (a PostgreSQL server, where one is installed)
 
 
 @pytest.mark.parametrize("page", RECIPES, ids=lambda page: page.stem)
