@@ -8,7 +8,8 @@ import pytest
 
 from collegium import Budget, Budgets, Schema, Statistics
 from collegium.noise.grid import GRID
-from collegium.statistics import quantile_intervals, sums
+from collegium.statistics import quantile_intervals
+from collegium.weighted_sums import sums
 
 SCHEMA = {
     "age": {"kind": "whole", "bounds": [-5, 90], "bins": [-5, 30, 91]},

@@ -11,7 +11,8 @@ import pytest
 
 from collegium import Policy, Schema, Statistics
 from collegium.noise.grid import GRID
-from collegium.statistics import quantile_intervals, quantiles, sums
+from collegium.statistics import quantile_intervals, quantiles
+from collegium.weighted_sums import sums
 from collegium.weighted_sums.weighing import Weighing
 
 SCHEMA = Schema(

@@ -17,7 +17,7 @@ from collegium.mechanisms import SeededNoise
 from collegium.noise.grid import GRID
 from collegium.statistics.features import Features, features_of
 from collegium.statistics.language import parse_question
-from collegium.statistics.sums import Sums
+from collegium.weighted_sums.sums import Sums
 from collegium.weighted_sums.weighing import Batch, Weighing
 
 BLANKED, REPLACED = Neighbours.ADD_OR_REMOVE, Neighbours.ANY_CHANGE

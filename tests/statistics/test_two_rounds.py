@@ -17,7 +17,7 @@ from collegium.statistics.answering import Question
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.language import parse_question
 from collegium.statistics.rounds import FIRST, SPREAD_IN_FIRST, Rounds
-from collegium.statistics.sums import Sums
+from collegium.weighted_sums.sums import Sums
 from collegium.weighted_sums.weighing import Weighing
 from collegium.weighted_sums.weights import errors_of, weights_of
 

@@ -15,7 +15,6 @@ from collegium.errors import InputError, StudyMismatchError
 from collegium.ledger import Lifetime
 from collegium.runs.observer import Observer
 from collegium.statistics import quantile_intervals, quantiles
-from collegium.statistics.sums import Sums
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.kept_draws import NumberedDraws
@@ -25,6 +24,7 @@ from collegium.study.methods.statistics.session import KeptSession
 from collegium.study.runner import plan_study, run_study
 from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
+from collegium.weighted_sums.sums import Sums
 
 SCHEMA = """
 rows_per_owner = 2

@@ -34,7 +34,7 @@ from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise
 from collegium.noise.sums import NoisySum
 from collegium.synthesis.run import Synthesis
-from collegium.weighted_sums.tables import Table
+from collegium.weighted_sums.tables import ByBatches, Table
 from collegium.weighted_sums.weighing import Batch
 
 Flags = NDArray[np.bool_]
@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 RELEASES, ASKED = 16, 128
 
 
-class SomeBlank:
+class SomeBlank(ByBatches):
     """A table of which some rows are blank: in these every value is missing. **Sensitive.**
 
     ``names``: of the columns that are read. ``blank`` (n,): may be changed between releases.

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from operator import and_, eq, ge, gt, le, lt, ne, or_
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,57 @@ KEYWORDS = frozenset(
     }
 )
 Arrays = Mapping[str, NDArray[Any]]
-_OPERATIONS: dict[str, Any] = {
-    "==": np.equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
+OPERATIONS: dict[str, Any] = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+class Columns(Protocol):
+    """Columns of some rows, read as a public schema says: arrays in memory, or expressions of a database.
+
+    Everything that is made of them is made with operators alone, which both have.
+    """
+
+    def number(self, name: str) -> Any:
+        """The values of a column of numbers: which satisfy no comparison but ``!=`` where one is missing."""
+        ...
+
+    def among(self, name: str, codes: tuple[int, ...], names: tuple[str, ...]) -> Any:
+        """Whether the category is one of these: places among the keys, and names in the schema."""
+        ...
+
+    def missing(self, name: str) -> Any:
+        """Whether there is no value."""
+        ...
+
+    def everybody(self) -> Any:
+        """What holds for each row."""
+        ...
+
+
+@dataclass(frozen=True)
+class InArrays:
+    """Columns in memory: ``arrays``, from :meth:`collegium.data.schema.Schema.arrays`."""
+
+    arrays: Arrays
+
+    def number(self, name: str) -> NDArray[np.float64]:
+        """NaN where one is missing."""
+        values: NDArray[np.float64] = self.arrays[name]
+        return values
+
+    def among(self, name: str, codes: tuple[int, ...], names: tuple[str, ...]) -> Any:
+        """By their places."""
+        values = self.arrays[name]
+        return values == codes[0] if len(codes) == 1 else np.isin(values, codes)
+
+    def missing(self, name: str) -> NDArray[np.bool_]:
+        """NaN, or no place."""
+        values = self.arrays[name]
+        absent: NDArray[np.bool_] = np.isnan(values) if values.dtype.kind == "f" else values < 0
+        return absent
+
+    def everybody(self) -> NDArray[np.bool_]:
+        """All rows."""
+        return np.ones(len(next(iter(self.arrays.values()))), dtype=bool)
 
 
 class Where:
@@ -50,9 +94,11 @@ class Where:
 
         ``arrays``: from :meth:`collegium.data.schema.Schema.arrays`, of at least one column.
         """
-        return self._mask(arrays)
+        found: NDArray[np.bool_] = self.holds(InArrays(arrays))
+        return found
 
-    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
+    def holds(self, columns: Columns) -> Any:
+        """Whether it holds, made of columns wherever they are."""
         raise NotImplementedError
 
     @property
@@ -79,10 +125,10 @@ class Compare(_OfColumn):
     number: float
     is_date: bool = False
 
-    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
-        values = arrays[self.column]
-        found: NDArray[np.bool_] = _OPERATIONS[self.operation](values, self.number)
-        return found & ~np.isnan(values) if self.operation == "!=" else found
+    def holds(self, columns: Columns) -> Any:
+        """No value is unlike a number where there is none."""
+        found = OPERATIONS[self.operation](columns.number(self.column), self.number)
+        return found & ~columns.missing(self.column) if self.operation == "!=" else found
 
     def __str__(self) -> str:
         number = day_of(self.number) if self.is_date else plain(self.number)
@@ -103,13 +149,10 @@ class Among(_OfColumn):
     excluded: bool = False
     is_flag: bool = False
 
-    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
-        values = arrays[self.column]
-        if len(self.codes) == 1:
-            found: NDArray[np.bool_] = values == self.codes[0]
-        else:
-            found = np.isin(values, self.codes)
-        return ~found & (values >= 0) if self.excluded else found
+    def holds(self, columns: Columns) -> Any:
+        """A missing value is in none."""
+        found = columns.among(self.column, self.codes, self.names)
+        return ~found & ~columns.missing(self.column) if self.excluded else found
 
     def __str__(self) -> str:
         column = name_text(self.column)
@@ -127,9 +170,9 @@ class IsMissing(_OfColumn):
 
     missing: bool
 
-    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
-        values = arrays[self.column]
-        absent: NDArray[np.bool_] = np.isnan(values) if values.dtype.kind == "f" else values < 0
+    def holds(self, columns: Columns) -> Any:
+        """Whether there is one."""
+        absent = columns.missing(self.column)
         return absent if self.missing else ~absent
 
     def __str__(self) -> str:
@@ -153,12 +196,11 @@ class Several(Where):
         """Whether there is no condition at all."""
         return not self.parts
 
-    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
+    def holds(self, columns: Columns) -> Any:
+        """All parts, or one."""
         if not self.parts:
-            return np.ones(len(next(iter(arrays.values()))), dtype=bool)
-        combine = np.logical_and if self.all else np.logical_or
-        found: NDArray[np.bool_] = reduce(combine, (part.mask(arrays) for part in self.parts))
-        return found
+            return columns.everybody()
+        return reduce(and_ if self.all else or_, (part.holds(columns) for part in self.parts))
 
     def __str__(self) -> str:
         texts = (f"({part})" if isinstance(part, Several) else str(part) for part in self.parts)

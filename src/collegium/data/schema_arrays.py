@@ -28,7 +28,7 @@ from collegium.data.column_types import (
 )
 from collegium.data.frames import as_arrow
 from collegium.data.number_format import NumberFormat
-from collegium.data.schema_column import CATEGORY, FLAG, WHOLE, Column, flag_words
+from collegium.data.schema_column import CATEGORY, FLAG, WHOLE, Column, flag_word, flag_words
 from collegium.data.schema_column import DATE as DAYS
 from collegium.errors import InputError
 from collegium.names import as_names, is_whole_number
@@ -111,7 +111,9 @@ def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
     numbers = _numbers(series, column.number_format)
     numbers[np.isinf(numbers)] = np.nan  # as everywhere: infinity is no value
     if column.kind == WHOLE:
-        np.rint(numbers, out=numbers)
+        # Halves up, here and wherever rows lie: whole numbers of 2**52 and more have no room for a half.
+        down = np.floor(numbers)
+        numbers = np.where(numbers == down, numbers, np.floor(numbers + 0.5))
     return numbers.clip(column.lower, column.upper)
 
 
@@ -176,11 +178,11 @@ def _places(series: pd.Series, keys: dict[str, int], column: Column) -> NDArray[
     else:
         codes, found = pd.factorize(series)
     names: list[str | None] = _spelt(pd.Series(found)).tolist()
-    if column.kind == FLAG or column.of_whole_numbers:
+    if column.kind == FLAG:  # upper and lower case, and blanks, do not matter
+        names = [name if name is None else flag_word(name) for name in names]
+    elif column.of_whole_numbers:
         names = _as_whole_numbers(names)
-    if column.kind == FLAG:  # upper and lower case, and blanks around, do not matter
-        names = [name if name is None else name.strip().casefold() for name in names]
-    elif column.of_truths:
+    if column.of_truths:
         names = [name if name not in TRUTH else str(bool(TRUTH[name])) for name in names]
     known = [-1 if name is None else keys.get(name, -1) for name in names]
     places = np.array([*known, -1], dtype=np.int64)

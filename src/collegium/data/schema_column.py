@@ -278,7 +278,7 @@ class Column:
     def place_of(self, value: Any) -> int:
         """Find a category, or yes or no, among the keys; -1 if it is none of them."""
         if self.kind == FLAG:
-            return int(flag_words().get(str(value).strip().casefold(), -1))
+            return int(flag_words().get(flag_word(str(value)), -1))
         name = as_names([value])[0]
         return self.keys.index(name) if name in self.keys else -1
 
@@ -390,8 +390,23 @@ class Column:
 def flag_words() -> dict[str, int]:
     """List the words for yes and no, as they stand in tables, in lower case."""
     yes = ("true", "yes", "y", "t", "1", "1.0", "ja", "oui", "sí", "si", "tak")
-    no = ("false", "no", "n", "f", "0", "0.0", "nein", "non", "nie")
+    no = ("false", "no", "n", "f", "0", "0.0", "-0", "-0.0", "nein", "non", "nie")
     return {**dict.fromkeys(no, 0), **dict.fromkeys(yes, 1)}
+
+
+FLAG_LETTERS = ("ABCDEFGHIJKLMNOPQRSTUVWXYZÍ", "abcdefghijklmnopqrstuvwxyzí", " \t\n\r\f\v\u00a0")
+"""Capital letters, small ones in their place, and blanks, which are taken out: as any database can do."""
+
+
+def flag_word(text: str) -> str:
+    """Spell yes or no as :func:`flag_words` does.
+
+    Examples
+    --------
+    >>> flag_word(" JA"), flag_word("Sí ")
+    ('ja', 'sí')
+    """
+    return text.translate(str.maketrans(*FLAG_LETTERS))
 
 
 def plain(number: float) -> str:

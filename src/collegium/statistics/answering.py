@@ -37,7 +37,7 @@ from collegium.statistics.quantile_intervals import diameter
 from collegium.statistics.query import ONE_NUMBER, Query
 from collegium.statistics.question_words import sentence
 from collegium.statistics.rounds import SPREAD_IN_FIRST, Rounds
-from collegium.statistics.sums import Sums
+from collegium.weighted_sums.sums import Sums
 from collegium.weighted_sums.tables import Table
 from collegium.weighted_sums.weighing import Weighing
 from collegium.weighted_sums.weights import effective_people, staircase
@@ -332,11 +332,10 @@ class Answering:
             stairs = [trade.weights(question.weights, prices, self._table.sizes)]
         return [self._step(features, weights) for weights in stairs]
 
-    def _added(self, asked: Query, features: Features, all_sums: Sequence[Sums]) -> None:
-        for batch in self._table.batches(asked.needs):
-            read = features.read(batch.arrays)
-            for sums in all_sums:
-                sums.add(batch, read)
+    def _added(self, features: Features, all_sums: Sequence[Sums]) -> None:
+        found = self._table.summed(features, [one.weighing for one in all_sums])
+        for sums, steps in zip(all_sums, found, strict=True):
+            sums.sensitive_steps += steps
 
     def _sums(self, question: Question, share: float, query: int) -> Answer:
         asked, sizes = question.asked, self._table.sizes
@@ -345,7 +344,7 @@ class Answering:
         weighings = [sums.weighing for sums, _ in steps]
         if learning is None:
             features = self._features(asked)
-            self._added(asked, features, [sums for sums, _ in steps])
+            self._added(features, [sums for sums, _ in steps])
             event = self._charge([one for _, one in steps], share)
             noisy = [
                 sums.noisy(self._noise, query, f"sums {step}")
@@ -406,7 +405,7 @@ class Answering:
         """
         asked, sizes, rounds = question.asked, self._table.sizes, learning.rounds
         first, events = steps[0][0], [event for _, event in steps]
-        self._added(asked, learning.features[0], [first])
+        self._added(learning.features[0], [first])
         event = self._charge(events if self._charges_at_most else events[:1], share)
         noisy = first.noisy(self._noise, query, "first round")
         heard = Heard.of(first.weighing, sizes, self.confidence, learning.features[0].spread)
@@ -421,7 +420,7 @@ class Answering:
         limit = steps[1][0].weighing.weights * float(rounds.paid_second.max()) * (1 - 2.0**-50)
         paid = np.minimum(rounds.second(sizes, found, most), limit)
         second, own = self._step(learning.features[1], paid)
-        self._added(asked, learning.features[1], [second])
+        self._added(learning.features[1], [second])
         if not self._charges_at_most:
             event = Composition((event, self._charge([own], 0.0)))
         again = second.noisy(self._noise, query, "second round")
@@ -562,15 +561,12 @@ class Answering:
                 f"{asked} is chosen, and no sum that several parties could add: ask for a histogram"
             )
         features = self._features(asked)
-        column, name = self.schema[asked.columns[0]], asked.columns[0]
+        column = self.schema[asked.columns[0]]
         each = [
             self._priced(one, part, features) for one, part in self._each_level(question, share)
         ]
         ranks = [
-            quantiles.Ranks.of(
-                self._table.batches(asked.needs), features, name, column, priced.weighing
-            )
-            for priced, _ in each
+            quantiles.Ranks.of(self._table, features, column, priced.weighing) for priced, _ in each
         ]
         event = self._charge([one for _, events in each for one in events], share)
         by_level = []

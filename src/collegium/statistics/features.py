@@ -31,9 +31,11 @@ of a sum, √a for each row that has a value, counts these rows where any may la
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +44,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.data.schema import Column, Schema
 from collegium.errors import InputError
 from collegium.statistics.query import Query
-from collegium.weighted_sums.weighing import Arrays
+from collegium.weighted_sums.reading import Reading, Vector
 
 Floats = NDArray[np.float64]
 
@@ -54,17 +56,11 @@ MOST_CELLS = 100_000
 
 
 @dataclass(frozen=True)
-class Features:
-    """How a question reads rows.
+class Features(Reading):
+    """How a question reads rows, and what follows for its price.
 
     Attributes
     ----------
-    keys : tuple of tuple of str
-        Of each cell.
-    width : int
-        Coordinates in a cell.
-    read : function
-        From the columns of some rows to each one's cell (-1: in none) and coordinates (n, width).
     signed : bool
         Whether coordinates may be negative.
     everybody : bool
@@ -73,23 +69,20 @@ class Features:
         Share of the price that the last coordinate, the spread's, takes; 0: there is none.
     presence : float
         Share of the rest that the second coordinate takes, which counts the rows of a sum; 0: there is none.
-    distinct : bool
-        Whether each cell counts people, each once, however many of their rows are in it: then a person may
-        be in all cells, by one each.
-    blank_counts : bool
-        Whether a blank row is counted, too: whether a condition holds, it answers with no (``is missing``:
-        with yes), and then it is as far from another row as any two are.
+
+    With ``distinct`` a person may be in all cells, by one each. With ``holds`` a blank row is counted, too:
+    it answers with no (``is missing``: with yes), and then it is as far from another row as any two are.
     """
 
-    keys: tuple[tuple[str, ...], ...]
-    width: int
-    read: Callable[[Arrays], tuple[NDArray[np.int64], Floats]]
     signed: bool = False
     everybody: bool = False
     spread: float = 0.0
     presence: float = 0.0
-    distinct: bool = False
-    blank_counts: bool = False
+
+    @cached_property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """Of each cell."""
+        return tuple(product(*(column.keys for _, column in self.by)))
 
     def diameter(self, neighbours: Neighbours, laplace: bool) -> float:
         """How far apart two of these vectors (or one and blank) are at most, in the norm of the noise.
@@ -97,14 +90,14 @@ class Features:
         Of distinct people, that of all cells: each is 0 or 1, so that no two differ by more than 1 in any.
         """
         if self.distinct:
-            cells = len(self.keys)
+            cells = self.n_cells
             return float(cells) if laplace or cells == 1 else math.sqrt(cells) * (1 + 2**-50)
-        if neighbours is Neighbours.ADD_OR_REMOVE and not self.blank_counts:
+        if neighbours is Neighbours.ADD_OR_REMOVE and self.holds is None:
             return 1.0
         alone = self.width == 1 or bool(
             self.presence
         )  # coordinates from 0 to c, with a norm of all c of 1
-        if not self.signed and alone and len(self.keys) == 1:
+        if not self.signed and alone and self.n_cells == 1:
             return 1.0
         if self.signed or laplace:
             return 2.0
@@ -130,80 +123,44 @@ def features_of(
     Raises InputError if it has too many cells.
     """
     columns = asked.about(schema)
-    by = [schema[name] for name in asked.by]
-    names = list(asked.by)
-    if asked.counts:
-        by, names = [*by, *columns], [*names, *asked.columns]
-    cells = math.prod(len(one.keys) for one in by)
+    names = [*asked.by, *(asked.columns if asked.counts else ())]
+    by = tuple((name, schema[name]) for name in names)
+    cells = math.prod(len(one.keys) for _, one in by)
     if cells > MOST_CELLS:
         raise InputError(
             f"{asked} has {cells:,} cells, but at most {MOST_CELLS:,} can be answered: group by fewer "
             "columns"
         )
-    keys = tuple(product(*(one.keys for one in by)))
-
-    def cell_of(arrays: Arrays, n: int) -> NDArray[np.int64]:
-        cell = np.zeros(n, dtype=np.int64)
-        inside = np.ones(n, dtype=np.bool_)
-        for name, column in zip(names, by, strict=True):
-            codes = column.codes(arrays[name])
-            inside &= codes >= 0
-            cell = cell * len(column.keys) + codes
-        if not asked.where.is_everybody:
-            inside &= asked.where.mask(arrays)
-        return np.where(inside, cell, -1)
-
-    some = bool(by) or not asked.where.is_everybody
     if asked.counts:
-
-        def count(arrays: Arrays) -> tuple[NDArray[np.int64], Floats]:
-            n = len(next(iter(arrays.values())))
-            return cell_of(arrays, n), np.ones((n, 1))
-
-        return Features(keys, 1, count, distinct=asked.kind == "people" and named)
-
+        return Features(by, asked.where, distinct=asked.kind == "people" and named)
+    some = bool(by) or not asked.where.is_everybody
     may_lack = any(one.missing for one in columns)
     everybody = once and not some and not may_lack
+    about = tuple(zip(asked.columns or ("",), columns, strict=True))
+    if counts or asked.kind == "quantile":
+        return Features(by, asked.where, about, asked.holds, everybody=everybody)
     # The sum over everybody is their number, which is public, times their mean, which moves half as far.
     kind = "mean" if asked.is_mean or (asked.kind == "sum" and everybody) else asked.kind
-    vector, width, signed = _VECTORS["count" if counts else kind](columns, everybody, laplace)
+    vector, width, signed = _VECTORS[kind](columns, everybody, laplace)
     spread = spread if kind in ("mean", "sum") else 0.0
+    presence = PRESENCE_SHARE if kind == "sum" and may_lack else 0.0
     main, beside = scales(spread, laplace)
-    presence = PRESENCE_SHARE if kind == "sum" and may_lack and not counts else 0.0
     of_value, of_presence = scales(presence, laplace)
 
-    def read(arrays: Arrays) -> tuple[NDArray[np.int64], Floats]:
-        if asked.holds:
-            numbers = [asked.holds.mask(arrays).astype(np.float64)]
-        else:
-            numbers = [
-                column.numbers(arrays[name])
-                for name, column in zip(asked.columns, columns, strict=True)
-            ]
-        known = np.asarray(~np.isnan(np.stack(numbers)).any(axis=0))
-        cell = np.where(known, cell_of(arrays, len(known)), -1)
-        centred = np.stack(
-            [
-                np.clip((x - one.lower) / one.width * 2 - 1, -1, 1)
-                for x, one in zip(numbers, columns, strict=True)
-            ],
-            axis=1,
-        )
-        centred[~known] = 0.0
-        values = vector(centred)
-        if spread:
-            measured = values if kind == "sum" else centred
-            spreads = [beside * measured**2]
+    def coordinates(x: Sequence[Any]) -> list[Any]:
+        values = vector(x)
+        (measured, *_) = values if kind == "sum" else x
         if presence:
-            values = np.hstack([of_value * values, np.full_like(values, of_presence)])
+            values = [*(of_value * one for one in values), of_presence]
         if spread:
-            values = np.hstack([main * values, *spreads])
-        return cell, np.clip(values, -1, 1)
+            values = [*(main * one for one in values), beside * (measured * measured)]
+        return values
 
     width += bool(spread) + bool(presence)
     return Features(
-        keys, width, read, signed, everybody, spread, presence, blank_counts=asked.holds is not None
-    )
+        by, asked.where, about, asked.holds, coordinates, width,
+        signed=signed, everybody=everybody, spread=spread, presence=presence,
+    )  # fmt: skip
 
 
 def scales(spread: float, laplace: bool) -> tuple[float, float]:
@@ -213,50 +170,47 @@ def scales(spread: float, laplace: bool) -> tuple[float, float]:
     return math.sqrt(1 - spread), math.sqrt(spread)
 
 
-def _one(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
-    return lambda x: np.ones((len(x), 1)), 1, False
-
-
 def _mean(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
     if everybody:
-        return lambda x: x, 1, True
-    return lambda x: np.hstack([(1 + x) / 2, (1 - x) / 2]), 2, False
+        return lambda x: [x[0]], 1, True
+    return lambda x: [(1.0 + x[0]) / 2.0, (1.0 - x[0]) / 2.0], 2, False
 
 
 def _sum(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
     (column,) = columns
     largest = max(abs(column.lower), abs(column.upper))
     middle, half = (column.lower + column.upper) / 2 / largest, column.width / 2 / largest
-    return lambda x: middle + half * x, 1, column.lower < 0
+    return lambda x: [middle + half * x[0]], 1, column.lower < 0
 
 
 def _variance(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
     middle = 2.0 if laplace else math.sqrt(2)
 
-    def vector(x: Floats) -> Floats:
-        u, v = (1 + x) / 2, (1 - x) / 2
-        return np.hstack([u * u, middle * u * v, v * v])
+    def vector(x: Sequence[Any]) -> list[Any]:
+        u, v = (1.0 + x[0]) / 2.0, (1.0 - x[0]) / 2.0
+        return [u * u, middle * u * v, v * v]
 
     return vector, 3, False
 
 
 def _products(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
     size = len(columns) + 1
-    rows, places = np.triu_indices(size)
-    times = np.where(rows == places, 1.0, 2.0 if laplace else math.sqrt(2))
-    norm = float(size**2 if laplace else size)
+    pairs = list(zip(*(one.tolist() for one in np.triu_indices(size)), strict=True))
+    twice, norm = 2.0 if laplace else math.sqrt(2), float(size**2 if laplace else size)
 
-    def vector(x: Floats) -> Floats:
-        z = np.hstack([np.ones((len(x), 1)), x])
-        return np.asarray(z[:, rows] * z[:, places] * (times / norm))
+    def vector(x: Sequence[Any]) -> list[Any]:
+        # Of z = (1, x…); the first product is that of 1 with itself.
+        return [
+            (x[j - 1] * x[i - 1] if i else x[j - 1]) * ((1.0 if i == j else twice) / norm)
+            if j
+            else 1.0 / norm
+            for i, j in pairs
+        ]
 
-    return vector, len(rows), True
+    return vector, len(pairs), True
 
 
-Vector = Callable[[Floats], Floats]
 _VECTORS: Mapping[str, Callable[[list[Column], bool, bool], tuple[Vector, int, bool]]] = {
-    "count": _one,
-    "quantile": _one,
     "mean": _mean,
     "sum": _sum,
     "var": _variance,

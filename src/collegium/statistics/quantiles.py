@@ -26,8 +26,7 @@ needs to know how many rows a cell has.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -48,7 +47,9 @@ from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.features import Features
 from collegium.statistics.quantile_intervals import Cut
 from collegium.statistics.query import STEPS
-from collegium.weighted_sums.weighing import Batch, Weighing
+from collegium.weighted_sums.reading import Grid
+from collegium.weighted_sums.tables import Table
+from collegium.weighted_sums.weighing import Weighing
 
 Floats = NDArray[np.float64]
 
@@ -85,28 +86,13 @@ class Ranks:
     candidates: Floats
 
     @classmethod
-    def of(
-        cls,
-        batches: Iterable[Batch],
-        features: Features,
-        column: str,
-        about: Column,
-        weighing: Weighing,
-    ) -> Ranks:
+    def of(cls, table: Table, features: Features, about: Column, weighing: Weighing) -> Ranks:
         """Add up the weights of all rows, each at the candidate that is nearest to its value."""
         candidates = candidates_of(about)
-        n_cells, n = len(features.keys), len(candidates)
-        step = about.width / (n - 1) if not about.grid else about.grid
-        total = np.zeros(n_cells * n, dtype=np.int64)
-        for batch in batches:
-            cells, _ = features.read(batch.arrays)
-            values = about.numbers(batch.arrays[column])
-            inside = (cells >= 0) & ~np.isnan(values)
-            place = np.rint((values[inside] - about.lower) / step).astype(np.int64)
-            place = np.clip(place, 0, n - 1) + cells[inside] * n
-            caps = weighing.caps(batch, 1)[inside]
-            total += np.bincount(place, weights=caps, minlength=len(total)).astype(np.int64)
-        return cls(total.reshape(n_cells, n), candidates)
+        n = len(candidates)
+        grid = Grid(about.lower, about.grid or about.width / (n - 1), n)
+        (steps,) = table.summed(replace(features, grid=grid), [weighing])
+        return cls(steps.reshape(-1, n), candidates)
 
     def draw(
         self, priced: Priced, noise: WordSource, query: int, part: str = ""

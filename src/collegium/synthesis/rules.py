@@ -19,7 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.checks import shown
-from collegium.conditions.conditions import WORD, Compare, IsMissing, Several, Where, name_text
+from collegium.conditions.conditions import (
+    OPERATIONS,
+    WORD,
+    Columns,
+    Compare,
+    IsMissing,
+    Several,
+    Where,
+    name_text,
+)
 from collegium.conditions.parser import parse_where
 from collegium.data.cells import Cells, CellsOfColumn
 from collegium.data.date_parts import date_part
@@ -37,10 +46,6 @@ _LEAST = 1 / 256
 _NAME = rf'({WORD}|"(?:[^"]|"")+")'
 _TWO_COLUMNS = re.compile(rf"\s*{_NAME}\s*(<=|<|>=|>|==|!=)\s*{_NAME}\s*")
 _BETWEEN_COMMAS = re.compile(r'\s*("(?:[^"]|"")+"(?=\s*(?:,|$))|[^,]+)\s*(?:,|$)')
-_OPERATIONS: dict[str, Any] = {
-    "<=": np.less_equal, "<": np.less, ">=": np.greater_equal, ">": np.greater, "==": np.equal,
-    "!=": np.not_equal,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,10 +61,10 @@ class CompareColumns(Where):
         """Both."""
         return frozenset([self.left, self.right])
 
-    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
-        left, right = arrays[self.left], arrays[self.right]
-        found: NDArray[np.bool_] = _OPERATIONS[self.operation](left, right)
-        return found & ~np.isnan(left) & ~np.isnan(right)
+    def holds(self, columns: Columns) -> Any:
+        """Not where one of them is missing."""
+        found = OPERATIONS[self.operation](columns.number(self.left), columns.number(self.right))
+        return found & ~columns.missing(self.left) & ~columns.missing(self.right)
 
     def __str__(self) -> str:
         return f"{name_text(self.left)} {self.operation} {name_text(self.right)}"

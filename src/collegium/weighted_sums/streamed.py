@@ -25,11 +25,11 @@ from collegium.data.datasets.table_files import refuse_other_columns
 from collegium.data.schema import Schema
 from collegium.data.sharding.source import ParquetSource, unreadable
 from collegium.errors import InputError, RecordError
-from collegium.weighted_sums.tables import ROWS
+from collegium.weighted_sums.tables import ROWS, ByBatches
 from collegium.weighted_sums.weighing import Batch
 
 
-class InParquet:
+class InParquet(ByBatches):
     """Parquet files, each row of which says who it is of and what was granted.
 
     Parameters

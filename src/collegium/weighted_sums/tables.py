@@ -14,7 +14,9 @@ from collegium.checks import shown
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows
 from collegium.errors import InputError
-from collegium.weighted_sums.weighing import Batch
+from collegium.weighted_sums.reading import Reading
+from collegium.weighted_sums.sums import added_up
+from collegium.weighted_sums.weighing import Batch, Weighing
 
 
 def paths_of(frame: Any) -> list[Path]:
@@ -77,8 +79,24 @@ class Table(Protocol):
         """Yield all rows, with these columns; at least one batch."""
         ...
 
+    def summed(self, reading: Reading, weighings: Sequence[Weighing]) -> list[NDArray[np.int64]]:
+        """Add up what is read off all rows, with each of these weights: (n_cells, width) each. Sensitive."""
+        ...
 
-class InMemory:
+
+class ByBatches:
+    """A table whose rows are added up here, some at a time."""
+
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """Yield all rows, with these columns; at least one batch."""
+        raise NotImplementedError
+
+    def summed(self, reading: Reading, weighings: Sequence[Weighing]) -> list[NDArray[np.int64]]:
+        """Add up what is read off all rows, with each of these weights. Sensitive."""
+        return added_up(self.batches(reading.needs), reading, weighings)
+
+
+class InMemory(ByBatches):
     """A table in memory: a frame of pandas, polars or pyarrow, beside its budgets.
 
     Raises InputError if there are as many budgets as not rows, or a column of the schema is missing.

@@ -3,8 +3,8 @@
 A weight is a whole number N_g of grid steps. An owner with k rows, of which m count, has the cap
 floor(N_g·min(1, m/k) - r) on each, where r bounds what rounding a row's c coordinates adds to its norm: 0 for
 one coordinate (a whole number times at most 1 rounds to no more), else ½√c in L2 and ½c in L1. A row that
-adds rint(cap·φ), ‖φ‖ ≤ 1, has a norm of at most cap + r, so all rows of an owner together have one of at most
-N_g·m, exactly, and noise is exactly rounded on the same grid (``docs/noise.md``).
+adds floor(cap·φ + ½), ‖φ‖ ≤ 1, has a norm of at most cap + r, so all rows of an owner together have one of at
+most N_g·m, exactly, and noise is exactly rounded on the same grid (``docs/noise.md``).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.errors import InputError
 from collegium.noise.grid import GRID
 from collegium.noise.sums import MAX_SCALE, Noise, NoisySum
+from collegium.weighted_sums.reading import ARRAYS, Algebra
 
 Arrays = Mapping[str, NDArray[np.generic]]
 Floats = NDArray[np.float64]
@@ -111,12 +113,24 @@ class Weighing:
 
     def caps(self, batch: Batch, width: int) -> NDArray[np.int64]:
         """How much each row may add, in steps."""
-        most = self.steps[batch.group]
-        rounding = 0.0 if width == 1 else (width if self.laplace else math.sqrt(width)) / 2
-        few = batch.rows <= self.most_rows
-        # Whole numbers, so that no rounding makes a cap too large.
-        each = np.where(few, most, most * self.most_rows // np.maximum(batch.rows, 1))
-        return np.maximum(each - math.ceil(rounding + 2.0**-20), 0) if rounding else each
+        most = self.steps[batch.group].astype(np.float64)
+        caps = self.cap_of(most, np.maximum(batch.rows, 1), width)
+        return np.asarray(caps, dtype=np.float64).astype(np.int64)
+
+    def cap_of(self, most: Any, rows: Any, width: int, algebra: Algebra = ARRAYS) -> Any:
+        """How much a row may add of an owner who weighs ``most`` and has so many ``rows``.
+
+        The quotient of whole numbers a and b below 2**53 is divided as floats, and its floor is exact all the
+        same: where a/b is no whole number it is at least 1/b below the next one, and rounding moves it by at
+        most a/b·2**-53 < 1/b, which is not that far.
+        """
+        shared = algebra.floor(most * float(self.most_rows) / rows)
+        each = algebra.where(rows <= self.most_rows, most, shared)
+        if width == 1:
+            return each
+        rounding = (width if self.laplace else math.sqrt(width)) / 2
+        less = float(math.ceil(rounding + 2.0**-20))
+        return algebra.where(each > less, each - less, 0.0)
 
 
 def noised(

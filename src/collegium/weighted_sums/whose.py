@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
 from collegium.accounting.promises import Promise
 from collegium.budgets import PUBLIC, Budgets, Policy, as_budgets
+from collegium.data.engines.connections import is_expression
+from collegium.data.engines.places import Place, place_of, read_place
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows, series_of, take_frame_rows
 from collegium.errors import InputError
@@ -86,9 +87,10 @@ def whose(
     ``everybody``: adds how many people of other parties granted what; then rows are read into memory.
     ``as_granted``: whether different budgets stay apart, however many there are: a ledger knows them.
     """
-    files = paths_of(frame)
-    if files and ledger is None and everybody is None:
-        table = in_files(files, budgets, privacy, owner, schema)
+    frame = held(frame)
+    files = [] if is_in_engine(frame) else paths_of(frame)
+    if (files or is_in_engine(frame)) and ledger is None and everybody is None:
+        table = elsewhere(frame, budgets, privacy, owner, schema)
         return Whose(table, None, relation_of(neighbours), 1.0)
     if files:
         frame = read_all(files)
@@ -106,18 +108,35 @@ def whose(
     return Whose(InMemory(frame, granted, schema), on_ledger, relation, granted.kept)
 
 
-def in_files(
-    files: Sequence[Path], budgets: Any, privacy: str | None, owner: str | None, schema: Schema
-) -> Table:
-    """A table in files, which say themselves what each row's owner granted."""
-    from collegium.weighted_sums.streamed import InParquet  # pyarrow's readers come with it
+def held(frame: Any) -> Any:
+    """Read a table that no engine adds up (of SQLite, a workbook); find where others lie."""
+    place = place_of(frame)
+    if place is None:
+        return frame
+    return read_place(place) if place.in_memory else place
 
+
+def is_in_engine(frame: Any) -> bool:
+    """Whether a table lies in an engine that adds up by itself."""
+    return isinstance(frame, Place) or is_expression(frame)
+
+
+def elsewhere(
+    frame: Any, budgets: Any, privacy: str | None, owner: str | None, schema: Schema
+) -> Table:
+    """A table in files or in an engine, which says itself what each row's owner granted."""
     if not isinstance(budgets, Policy) or privacy is None:
         raise InputError(
-            "for tables in files, budgets must be a Policy, and privacy the column with each row's "
-            "level: give both, or read the files and give a table"
+            "for tables in files and databases, budgets must be a Policy, and privacy the column with each "
+            "row's level: give both, or read the table and give it"
         )
-    return InParquet(files, budgets, privacy, owner, schema)
+    if is_in_engine(frame):
+        from collegium.weighted_sums.in_engine import InEngine  # with which its engine comes
+
+        return InEngine(frame, budgets, privacy, owner, schema)
+    from collegium.weighted_sums.streamed import InParquet  # pyarrow's readers come with it
+
+    return InParquet(paths_of(frame), budgets, privacy, owner, schema)
 
 
 def table_of(
@@ -128,13 +147,11 @@ def table_of(
     privacy: str | None = None,
     owner: str | None = None,
 ) -> Table:
-    """A table in memory, beside its budgets; or in files, which have a column of levels."""
-    files = paths_of(frame)
-    return (
-        in_files(files, budgets, privacy, owner, schema)
-        if files
-        else InMemory(frame, budgets, schema)
-    )
+    """A table in memory, beside its budgets; or in files or an engine, with a column of levels."""
+    frame = held(frame)
+    if is_in_engine(frame) or paths_of(frame):
+        return elsewhere(frame, budgets, privacy, owner, schema)
+    return InMemory(frame, budgets, schema)
 
 
 def who_granted(

@@ -1,13 +1,14 @@
-"""Noisy weighted sums of what questions read off rows: here private values are added up, and noise is drawn.
+"""Weighted sums of what is read off rows: here private values are added up, and noise is drawn.
 
-Everything is whole numbers of grid steps: a row adds rint(cap·φ_j) in coordinate j, where its cap comes from
-what its owner weighs (:mod:`collegium.weighted_sums.weighing`). With ‖φ‖ ≤ 1 its vector has a norm of at most
-cap + r, where r bounds what rounding adds, so all rows of an owner together move a sum by no more than they
-are charged for.
+Everything is whole numbers of grid steps: a row adds floor(cap·φ_j + ½) in coordinate j, where its cap comes
+from what its owner weighs (:mod:`collegium.weighted_sums.weighing`). With ‖φ‖ ≤ 1 its vector has a norm of at
+most cap + r, where r bounds what rounding adds, so all rows of an owner together move a sum by no more than
+they are charged for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,18 +16,19 @@ from numpy.typing import NDArray
 
 from collegium.errors import InputError
 from collegium.noise.sums import NoisySum
-from collegium.statistics.features import Features
+from collegium.weighted_sums.reading import Reading, rounded
 from collegium.weighted_sums.weighing import Batch, Floats, Weighing, noised
 
+Steps = NDArray[np.int64]
 _MOST_STEPS = 2**52
 
 
 class Sums:
     """Sums of several questions, or steps of one, over the rows of a table, batch by batch. Sensitive."""
 
-    def __init__(self, features: Features, weighing: Weighing) -> None:
+    def __init__(self, features: Reading, weighing: Weighing) -> None:
         self.features, self.weighing = features, weighing
-        self.sensitive_steps = np.zeros((len(features.keys), features.width), dtype=np.int64)
+        self.sensitive_steps = np.zeros((features.n_cells, features.width), dtype=np.int64)
         self._sensitive_seen = np.empty(0, dtype=np.int64)
 
     def add(self, batch: Batch, read: tuple[NDArray[np.int64], Floats] | None = None) -> None:
@@ -46,10 +48,12 @@ class Sums:
         cells, values, caps = cells[inside], values[inside], caps[inside]
         if not len(cells):
             return
-        n = len(self.features.keys)
+        n = self.features.n_cells
         for j in range(self.features.width):
             # Whole numbers below 2**52, so that floats add them exactly.
-            added = np.rint(caps * values[:, j])
+            added = (
+                caps.astype(np.float64) if self.features.counts else rounded(caps * values[:, j])
+            )
             total = (
                 np.array([added.sum()])
                 if n == 1
@@ -62,7 +66,7 @@ class Sums:
         if batch.owner is None:
             return cells
         inside = np.flatnonzero(cells >= 0)
-        pairs = batch.owner[inside].astype(np.int64) * len(self.features.keys) + cells[inside]
+        pairs = batch.owner[inside].astype(np.int64) * self.features.n_cells + cells[inside]
         found, first = np.unique(pairs, return_index=True)
         new = np.isin(found, self._sensitive_seen, assume_unique=True, invert=True)
         self._sensitive_seen = np.union1d(self._sensitive_seen, found[new])
@@ -76,3 +80,18 @@ class Sums:
         The caller has charged :meth:`Weighing.event` before.
         """
         return noised(self.sensitive_steps, self.weighing, noise, query, purpose)
+
+
+def added_up(
+    batches: Iterable[Batch], reading: Reading, weighings: Sequence[Weighing]
+) -> list[Steps]:
+    """Add up all rows of some batches, with each of these weights: what any table can do. Sensitive.
+
+    Returns for each an array (n_cells, width).
+    """
+    sums = [Sums(reading, one) for one in weighings]
+    for batch in batches:
+        read = reading.read(batch.arrays)
+        for one in sums:
+            one.add(batch, read)
+    return [one.sensitive_steps for one in sums]

@@ -1,0 +1,411 @@
+"""Connections to what can add up by itself: DuckDB, PostgreSQL, and Spark.
+
+One snapshot for as long as a connection is open; expressions of Ibis, which it writes in each engine's SQL;
+and of an engine's errors never the text, which quotes values of rows. Nothing that is sent is private but
+names of people that a ledger knows, and these go another way than statements do, so that no log has them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from collegium.checks import nearest, shown
+from collegium.data.engines.places import Place
+from collegium.errors import InputError
+
+ROWS = 1 << 17
+"""Rows that leave an engine together."""
+_PEOPLE = "collegium_people"
+_THEIRS = ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "pyarrow", "ibis", "sqlglot")
+"""Where exceptions come from whose words are an engine's."""
+_ENGINES = "DuckDB, PostgreSQL and Spark"
+
+
+class EngineError(InputError):
+    """An engine stopped with an error. What it said is not told: it may quote somebody's row."""
+
+
+class Connection(Protocol):
+    """One snapshot of an engine's tables.
+
+    ``name``: of the engine. ``about``: which database, without secrets.
+    ``frozen``: whether what is read stays as it was when the connection was opened, whoever writes.
+    """
+
+    name: str
+    about: str
+    frozen: bool
+
+    @property
+    def table(self) -> Any:
+        """The table that was named, as an expression of Ibis."""
+        ...
+
+    def other(self, name: str) -> Any:
+        """Another table of the same database, as an expression."""
+        ...
+
+    def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
+        """Rows of a small result, in Python's types."""
+        ...
+
+    def stream(self, expression: Any) -> Iterator[Any]:
+        """A large result as pyarrow's record batches."""
+        ...
+
+    def people(self, columns: Mapping[str, Sequence[Any]]) -> Any:
+        """A table that only this connection has, as an expression: not sent in a statement."""
+        ...
+
+    def close(self) -> None:
+        """End the snapshot."""
+        ...
+
+
+def opened(given: Any) -> Connection:
+    """Open a connection.
+
+    ``given``: a :class:`~collegium.data.engines.places.Place` in an engine, or an expression of Ibis on one,
+    whose connection is used.
+
+    Raises InputError where an engine, its driver or the table is not there, or may not be read.
+    """
+    if isinstance(given, Place):
+        with _without_its_words(given.engine, f"{given} cannot be opened"):
+            return _DuckDB.at(given) if given.engine == "duckdb" else _PostgreSQL.at(given)
+    backend = given.get_backend()
+    kinds = {"duckdb": _DuckDB, "postgres": _PostgreSQL, "pyspark": _Spark}
+    if backend.name not in kinds:
+        raise InputError(
+            f"tables of {backend.name} cannot be asked where they lie: allowed are {_ENGINES}; read the "
+            "table into memory, or export it to Parquet"
+        )
+    with _without_its_words(backend.name, "the table cannot be read"):
+        return cast(Connection, kinds[backend.name](backend, given))
+
+
+def is_expression(given: Any) -> bool:
+    """Whether something is a table of Ibis; nothing is imported for it."""
+    return type(given).__module__.startswith("ibis.") and hasattr(given, "get_backend")
+
+
+class _Engine:
+    """What all have in common."""
+
+    name: str
+    frozen = True
+
+    def __init__(self, backend: Any, table: Any, about: str = "") -> None:
+        self._backend, self._table, self.about = backend, table, about or f"a table of {self.name}"
+        self._begin()
+
+    def _begin(self) -> None: ...
+
+    @property
+    def table(self) -> Any:
+        return self._table
+
+    def other(self, name: str) -> Any:
+        with self._words():
+            return self._named(name)
+
+    def _named(self, name: str, schema: str | None = None) -> Any:
+        from ibis.common.exceptions import TableNotFound
+
+        try:
+            return self._backend.table(name, database=schema)
+        except TableNotFound:
+            there = self._backend.list_tables(database=schema)
+            raise InputError(
+                f"{self.about} has no table {shown(name)} that may be read: {nearest(name, list(there))}"
+            ) from None
+
+    def _sql(self, expression: Any) -> str:
+        return str(self._backend.compile(expression))
+
+    def _words(self) -> contextlib.AbstractContextManager[None]:
+        return _without_its_words(self.name)
+
+
+class _DuckDB(_Engine):
+    name = "DuckDB"
+
+    @classmethod
+    def at(cls, place: Place) -> _DuckDB:
+        duckdb, ibis = _modules("duckdb", "duckdb", "ibis")
+        never = {"autoinstall_known_extensions": "false", "python_enable_replacements": "false"}
+        own = duckdb.connect(place.where, read_only=True, config=never)
+        try:
+            made = cls(ibis.duckdb.from_connection(own), None, str(place).partition("#")[0])
+            made._owned = True
+            made._table = made._named(place.table, place.schema)
+            made._look_for_views(place.table)
+        except BaseException:
+            own.close()
+            raise
+        return made
+
+    _owned = False
+
+    def _begin(self) -> None:
+        con = self._backend.con
+        # In a transaction of the caller's both are the same.
+        numbers = {con.execute("SELECT txid_current()").fetchall()[0] for _ in range(2)}
+        self._ours = len(numbers) == 2
+        if self._ours:
+            con.execute("BEGIN TRANSACTION").fetchall()
+            con.execute("SELECT txid_current()").fetchall()
+        if self._table is not None:
+            self.frozen = False  # an expression may read files, or somebody's frame
+
+    def _look_for_views(self, table: str) -> None:
+        """A view may read files, which change under any snapshot."""
+        found = self._backend.con.execute(
+            "SELECT count(*) FROM duckdb_views() WHERE NOT internal AND view_name = ?", [table]
+        ).fetchall()
+        self.frozen = not found[0][0]
+
+    def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
+        sql = self._sql(expression)
+        with self._words():
+            return list(self._backend.con.execute(sql).fetchall())
+
+    def stream(self, expression: Any) -> Iterator[Any]:
+        sql = self._sql(expression)
+        with self._words():
+            yield from self._backend.con.execute(sql).to_arrow_reader(ROWS)
+
+    def people(self, columns: Mapping[str, Sequence[Any]]) -> Any:
+        import pyarrow as pa
+
+        name = _PEOPLE + uuid.uuid4().hex
+        with self._words():
+            self._backend.con.register(name, pa.table(dict(columns)))
+            return self._backend.table(name)
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            if self._ours:
+                self._backend.con.execute("ROLLBACK").fetchall()
+        if self._owned:
+            self._backend.con.close()
+
+
+class _PostgreSQL(_Engine):
+    name = "PostgreSQL"
+
+    @classmethod
+    def at(cls, place: Place) -> _PostgreSQL:
+        psycopg, ibis = _modules("postgres", "psycopg", "ibis")
+        own = psycopg.connect(place.where, application_name="collegium", client_encoding="utf8")
+        try:
+            made = cls(ibis.postgres.from_connection(own), None, str(place).partition("#")[0])
+            made._owned = True
+            made._table = made._named(place.table, place.schema)
+        except BaseException:
+            own.close()
+            raise
+        return made
+
+    _owned = False
+
+    def _begin(self) -> None:
+        import psycopg
+        from psycopg.pq import TransactionStatus
+
+        con = self._backend.con
+        self._ours = con.info.transaction_status == TransactionStatus.IDLE
+        self._as_before = con.autocommit, con.isolation_level
+        if self._ours:
+            con.autocommit = False
+            con.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        level = con.execute("SHOW transaction_isolation").fetchone()[0]
+        if level not in ("repeatable read", "serializable"):
+            raise InputError(
+                f"the connection is within a transaction ({level}) in which tables change between questions: "
+                "commit it, and open the session again"
+            )
+        con.execute("SET LOCAL statement_timeout = 0")
+        con.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        con.execute("SET LOCAL extra_float_digits = 1")
+        con.execute("SELECT count(*) FROM pg_class")  # from here on the snapshot stands
+
+    def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
+        sql = self._sql(expression)
+        with self._words():
+            return list(self._backend.con.execute(sql).fetchall())
+
+    def stream(self, expression: Any) -> Iterator[Any]:
+        import pyarrow as pa
+
+        sql, names = self._sql(expression), list(expression.columns)
+        kinds = expression.schema().to_pyarrow()
+        with self._words(), self._backend.con.cursor(name="collegium_rows") as cursor:
+            cursor.itersize = ROWS
+            cursor.execute(sql)
+            while rows := cursor.fetchmany(ROWS):
+                columns = [list(column) for column in zip(*rows, strict=True)]
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        _as_arrow(column, kinds.field(name).type)
+                        for name, column in zip(names, columns, strict=True)
+                    ],
+                    names=names,
+                )
+
+    def people(self, columns: Mapping[str, Sequence[Any]]) -> Any:
+        from psycopg import sql
+
+        name = _PEOPLE + uuid.uuid4().hex
+        kinds = {True: "bigint", False: "text"}
+        types = [kinds[all(isinstance(one, int) for one in values)] for values in columns.values()]
+        fields = sql.SQL(", ").join(
+            sql.SQL("{} {}").format(sql.Identifier(field), sql.SQL(kind))
+            for field, kind in zip(columns, types, strict=True)
+        )
+        table = sql.Identifier(name)
+        con = self._backend.con
+        with self._words(), con.transaction(), con.cursor() as cursor:
+            cursor.execute(
+                sql.SQL("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP").format(table, fields)
+            )
+            with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(table)) as copy:
+                for row in zip(*columns.values(), strict=True):
+                    copy.write_row(row)
+            cursor.execute(sql.SQL("ANALYZE {}").format(table))
+        with self._words():
+            return self._backend.table(name)
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            if self._ours:
+                self._backend.con.rollback()
+                self._backend.con.autocommit, self._backend.con.isolation_level = self._as_before
+        if self._owned:
+            self._backend.con.close()
+
+
+class _Spark(_Engine):
+    name = "Spark"
+    frozen = False  # what is evicted from its memory is read again
+
+    def _begin(self) -> None:
+        self._session = self._backend._session
+        self._views: list[str] = []
+        with self._words():
+            self._frame = self._session.sql(self._sql(self._table)).persist()
+            self._table = self._view(self._frame)
+
+    def _view(self, frame: Any) -> Any:
+        name = "collegium_" + uuid.uuid4().hex
+        frame.createOrReplaceTempView(name)
+        self._views.append(name)
+        return self._backend.table(name)
+
+    def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
+        sql = self._sql(expression)
+        with self._words():
+            return [tuple(row) for row in self._session.sql(sql).collect()]
+
+    def stream(self, expression: Any) -> Iterator[Any]:
+        import pyarrow as pa
+
+        sql, names = self._sql(expression), list(expression.columns)
+        kinds = expression.schema().to_pyarrow()
+        with self._words():
+            rows: list[Any] = []
+
+            def batch() -> Any:
+                columns = zip(*rows, strict=True)
+                return pa.RecordBatch.from_arrays(
+                    [
+                        _as_arrow(list(column), kinds.field(name).type)
+                        for name, column in zip(names, columns, strict=True)
+                    ],
+                    names=names,
+                )
+
+            for row in self._session.sql(sql).toLocalIterator():
+                rows.append(tuple(row))
+                if len(rows) == ROWS:
+                    yield batch()
+                    rows = []
+            if rows:
+                yield batch()
+
+    def people(self, columns: Mapping[str, Sequence[Any]]) -> Any:
+        import pyarrow as pa
+
+        with self._words():
+            return self._view(self._session.createDataFrame(pa.table(dict(columns))))
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):
+            for name in self._views:
+                self._session.catalog.dropTempView(name)
+            self._frame.unpersist()
+
+
+def _as_arrow(cells: list[Any], kind: Any) -> Any:
+    """Make a column of cells; as text where Arrow has no room for what an engine allows."""
+    import pyarrow as pa
+
+    with contextlib.suppress(pa.ArrowException, OverflowError, ValueError, TypeError):
+        return pa.array(cells, type=None if pa.types.is_decimal(kind) else kind)
+    return pa.array([None if cell is None else str(cell) for cell in cells], type=pa.string())
+
+
+def _modules(extra: str, *names: str) -> list[Any]:
+    import importlib
+
+    try:
+        return [importlib.import_module(name) for name in names]
+    except ImportError as error:
+        raise InputError(
+            f"{error.name} is needed to ask a table where it lies: run `pip install 'collegium[{extra}]'`"
+        ) from None
+
+
+@contextlib.contextmanager
+def _without_its_words(engine: str, what: str = "") -> Iterator[None]:
+    """Turn whatever an engine raises into one line without its words, and keep these out of logs."""
+    logger = logging.getLogger("SQLQueryContextLogger")  # in which PySpark writes errors down
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    except (InputError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except Exception as error:
+        if not type(error).__module__.startswith(_THEIRS):
+            raise
+        reason = (
+            _public_reason(error) or "what it said is not shown, since it may quote somebody's row"
+        )
+        raise EngineError(f"{what or f'{engine} stopped with an error'} ({reason})") from None
+    finally:
+        logger.disabled = before
+
+
+def _public_reason(error: Exception) -> str:
+    """What has nothing to do with any row: a connection, or a right."""
+    state = getattr(error, "sqlstate", None) or ""
+    kinds = {type(one).__name__ for one in (error, error.__cause__) if one is not None}
+    if state == "42501":
+        return "this role may not read it: GRANT SELECT to it, or use another one"
+    if state in ("28P01", "28000"):
+        return "the server refused role or password: set PGPASSWORD, or PGPASSFILE"
+    if state == "3D000":
+        return "there is no such database"
+    if state.startswith(("08", "57P")) or (
+        kinds & {"OperationalError", "AdminShutdown"} and not state
+    ):
+        return "there is no connection to the server"
+    if kinds & {"Py4JNetworkError", "ConnectionRefusedError"}:
+        return "Spark has ended"
+    if "IOException" in kinds:
+        return "the file cannot be read, or another program has opened it for writing"
+    return ""
