@@ -9,10 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from sqlalchemy import make_url
 
 from tests.engines.generated_tables import into_duckdb
 from tests.postgresql_server import Server
 
+_ZONE = "America/New_York"
+"""In which servers show times: what is asked of a time with a zone must not depend on it."""
 _QUIET = """\
 rootLogger.level = off
 rootLogger.appenderRef.stdout.ref = console
@@ -39,8 +42,9 @@ def duckdb_file(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def database(server: Server) -> str:
-    """URL of a new database on a PostgreSQL server, which logs every statement."""
+    """URL of a new database on a PostgreSQL server far from Greenwich, which logs every statement."""
     url = server.new_database()
+    server.run(url, f"ALTER DATABASE {make_url(url).database} SET timezone = '{_ZONE}'")
     server.log_statements(url)
     return url
 
@@ -62,6 +66,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": _ZONE,
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.driver.memory": "1g",

@@ -57,6 +57,7 @@ ANSWERS = (
 ODD_ANSWERS = (
     "maybe", "", " ", "2", "yes!", "-0", "1e0", "01", "+1", " 1 ", "1.5", "s\u0131", "\u017fi", "NaN",
     "\u00a0yes", "no\u2003", "\uff39\uff25\uff33", "si\u0301", "0x1", "1_0", "inf",
+    "1d", "1F", "0x1p0", "\uff11", "\u0661", "1e", ".1e1", "1.", "t\u00a0", "\u2028yes", "\x1fno",
 )  # fmt: skip
 """Neither yes nor no, or so only to somebody who folds case, strips and reads numbers as Python does."""
 TIMES = (
@@ -364,6 +365,10 @@ def _words(rng: np.random.Generator, n: int) -> _Columns:
                 str(EXACT - 1),
                 str(EXACT),
                 "9007199254740993",
+                "2d",
+                "0x2",
+                "1_0",
+                "\uff12",
                 "nan",
             ],
         ),

@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Callable
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +31,14 @@ def made() -> Generated:
 
 def cells(column: pa.ChunkedArray) -> list[Any]:
     """Cells that are equal only if they are the same: bits of floats, times in one zone."""
-
-    def same(cell: Any) -> Any:
-        if isinstance(cell, float):
-            return struct.pack("<d", cell) if cell == cell else "nan"
-        return cell.astimezone(UTC) if getattr(cell, "tzinfo", None) else cell
-
-    return [same(cell) for cell in column.to_pylist()]
+    if pa.types.is_timestamp(column.type) and column.type.tz:
+        column = column.cast(pa.timestamp("us", "UTC"))
+    if pa.types.is_floating(column.type):
+        return [
+            struct.pack("<d", cell) if cell is not None and cell == cell else str(cell)
+            for cell in column.to_pylist()
+        ]
+    return column.to_pylist()
 
 
 def assert_same_cells(found: pa.Table, made: Generated) -> None:
@@ -108,7 +108,8 @@ def test_a_postgresql_database_has_the_same_cells(
     made: Generated, server: Server, database: str
 ) -> None:
     into_postgresql(made.table, database)
-    rows = server.run(database, "SELECT * FROM people")
+    assert server.run(database, "SHOW timezone") == [("America/New_York",)]
+    rows = server.run(f"{database}&options=-ctimezone%3DUTC", "SELECT * FROM people")
     columns = zip(*rows, strict=True)
     found = [
         pa.array(one, kind) for one, kind in zip(columns, made.table.schema.types, strict=True)
@@ -119,6 +120,7 @@ def test_a_postgresql_database_has_the_same_cells(
 def test_spark_has_the_same_cells(made: Generated, spark: Any, tmp_path: Path) -> None:
     frame = into_spark(made.table, spark, tmp_path / "people", "people_of_a_test")
     assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
     assert dict(frame.dtypes)["seen at"] == "timestamp_ntz"
     assert_same_cells(frame.toArrow(), made)
     assert spark.table("people_of_a_test").count() == made.table.num_rows
