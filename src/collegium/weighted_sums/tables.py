@@ -121,16 +121,22 @@ class InMemory(ByBatches):
         self.here = np.array([counted[name] for name in self.groups], dtype=np.int64)
         rows = np.bincount(budgets.record_owner, minlength=budgets.n_owners)
         self.named = budgets.named
-        self._group = place[budgets.owner_group[budgets.record_owner]]
-        self._rows = rows[budgets.record_owner].astype(np.int64)
-        self._owner = np.asarray(budgets.record_owner, dtype=np.intp)
+        group = budgets.owner_group[budgets.record_owner]
+        # Whose records are public has no budget: nothing is asked of them, here as in files.
+        self._asked: slice | NDArray[np.intp] = slice(None)
+        if (group < 0).any():
+            self._asked = np.flatnonzero(group >= 0)
+        self._group = place[group[self._asked]]
+        self._rows = rows[budgets.record_owner].astype(np.int64)[self._asked]
+        self._owner = np.asarray(budgets.record_owner, dtype=np.intp)[self._asked]
         self._known: dict[str, NDArray[Any]] = {}
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """All rows, some at a time, with columns that are read once."""
         missing = [name for name in names if name not in self._known]
         if missing:
-            self._known.update(self._schema.arrays(self._frame, missing))
+            read = self._schema.arrays(self._frame, missing)
+            self._known.update({name: values[self._asked] for name, values in read.items()})
         arrays = {name: self._known[name] for name in names}
         if not arrays:  # a question about no column still has rows
             arrays = {"": np.zeros(len(self._group), dtype=np.int8)}
