@@ -72,6 +72,23 @@ def test_places(here):
     assert place_of("sqlite:///people.sqlite#visits", here).where == str(here / "people.sqlite")
 
 
+def test_what_is_written_without_a_look(tmp_path):
+    for given, name in {
+        "duckdb:///a/missing.duckdb#visits": "missing.duckdb#visits",
+        "sqlite:///missing.sqlite#main.visits": "missing.sqlite#visits",
+        "missing.xlsx": "missing.xlsx",
+        "a/missing.xlsx#Visits": "missing.xlsx#Visits",
+        "postgresql://me@host:5432/hospital?host=/var/run#public.visits": "hospital#visits",
+        "postgresql://host#visits": "postgresql#visits",
+    }.items():
+        place = place_of(given, look=False)
+        assert place.name == name
+        assert place_of(str(place), look=False) == place
+    assert place_of("missing.xlsx", tmp_path, look=False).file == tmp_path / "missing.xlsx"
+    with pytest.raises(InputError, match="names no table"):
+        place_of("duckdb:///missing.duckdb", look=False)
+
+
 @pytest.mark.parametrize(
     "given",
     ["people.csv", "sqlite.parquet", Path("a/b.parquet"), "C:/x.csv", b"x.xlsx", 7, None, pd.NA],

@@ -202,11 +202,13 @@ def ask(
     )
     from collegium.cli.progress import watching
     from collegium.cli.query_session import SessionProgress, place_of, session_of, title_of
+    from collegium.data.engines.sources import source_of
     from collegium.data.schema import Schema
     from collegium.study.query_table import FormOfCsv, granted_as_said, read_rows
     from collegium.weighted_sums.weights import RULES
 
     hush(quiet)
+    source = source_of(table)
     standing = SessionProgress(record)
     say_if_interrupted(standing.in_words)
     schema = Schema.read(schema_file)
@@ -219,7 +221,7 @@ def ask(
         refuse_no_folder(path)
     if out_file is not None:
         refuse_taken(out_file)
-    kept = AnswerRecord(record, schema, table.name, private_noise=noise_seed is None)
+    kept = AnswerRecord(record, schema, source.name, private_noise=noise_seed is None)
     how: dict[str, Any] = {"weights": weights, "calibrated": calibrated}
     one_row_each = owner is None or schema.rows_per_owner == 1
     statement: PrivacyStatement | None = None
@@ -234,7 +236,7 @@ def ask(
             observer = stack.enter_context(watching(not as_json))
             granted = granted_as_said(privacy, levels, policy, epsilon, delta, owner)
             if charged:  # how many people there are costs nothing
-                place = place_of(ledger, key, table, owner, noise_seed, observer)
+                place = place_of(ledger, key, source, owner, noise_seed, observer)
             if place is not None and spend is None and not plan:
                 raise InputError(
                     f"--spend is missing: the ledger {place} remembers for good what is spent, so give "
@@ -244,7 +246,7 @@ def ask(
             needs = sorted({name for one in new for name in one.needs})
             form = FormOfCsv(separator, decimal)
             rows = read_rows(
-                table, needs, schema, granted, form, observer, may_stream=place is None
+                source, needs, schema, granted, form, observer, may_stream=place is None
             )
             settings = {
                 "schema": schema,
@@ -255,7 +257,7 @@ def ask(
                 "neighbours": neighbours,
                 "confidence": confidence,
                 "noise_seed": noise_seed,
-                "name": title_of(table, charged or new),
+                "name": title_of(source, charged or new),
             }
             standing.place, standing.begins = place, not plan
             session = session_of(

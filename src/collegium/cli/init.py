@@ -24,6 +24,10 @@ def _file(flag: str, meaning: str) -> Any:
     return typer.Option(flag, help=meaning, rich_help_panel="Files", **PATH_OPTION)
 
 
+def _table(flag: str, meaning: str) -> Any:
+    return typer.Option(flag, help=meaning, rich_help_panel="Files", metavar="TABLE")
+
+
 def _column(flag: str, meaning: str, metavar: str | None = "COLUMN") -> Any:
     panel = "Columns, where the inferred ones are wrong"
     return typer.Option(flag, help=meaning, metavar=metavar, rich_help_panel=panel)
@@ -38,14 +42,18 @@ def init(
         "study.toml"
     ),
     private: Annotated[
-        Path | None,
-        _file("--from", "The private records: a table (.csv, .parquet) or array (.npy, IDX)."),
+        str | None,
+        _table(
+            "--from",
+            "The private records: a table (.csv, .parquet, .xlsx, or in a database: "
+            "postgresql://USER@HOST/DATABASE#TABLE) or array (.npy, IDX).",
+        ),
     ] = None,
     public: Annotated[
-        Path | None, _file("--public", "Public records with the same features, labelled or not.")
+        str | None, _table("--public", "Public records with the same features, labelled or not.")
     ] = None,
     test: Annotated[
-        Path | None, _file("--test", "Labelled public records by which the result is judged.")
+        str | None, _table("--test", "Labelled public records by which the result is judged.")
     ] = None,
     labels: Annotated[
         Path | None, _file("--labels", "Labels of the private records, where no column holds them.")
@@ -129,6 +137,7 @@ def init(
     """
     from collegium.budgets import DEFAULT_DELTA
     from collegium.checks import check_separator
+    from collegium.data.engines.sources import source_of
     from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST, Files
     from collegium.study.first_steps.prompts import Answers
 
@@ -164,7 +173,8 @@ def init(
         )
     check_separator(separator, "--separator")
     refuse_taken(path)
-    files = Files(private, public, test, found, privacy_file, separator)
+    others = None if test is None else source_of(test)
+    files = Files(source_of(private), source_of(public), others, found, privacy_file, separator)
     _write_study(path, files, given, schema)
 
 

@@ -73,9 +73,10 @@ NoiseSeed = Annotated[
     ),
 ]
 PrivateTable = Annotated[
-    Path,
+    str,
     typer.Argument(
-        help="The private table: .csv, .csv.gz, .parquet (file or folder).",
+        help="The private table: .csv, .csv.gz, .parquet (file or folder), .xlsx; or in a database: "
+        "duckdb:///FILE#TABLE, sqlite:///FILE#TABLE, postgresql://USER@HOST/DATABASE#TABLE.",
         metavar="TABLE",
         show_default=False,
     ),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.promises import Promise
 from collegium.budgets import Budgets
+from collegium.data.engines.places import Place as Table
+from collegium.data.engines.sources import Source
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
 from collegium.ledger.admission import ON_THE_COMMAND_LINE, refuse_strangers
@@ -18,6 +20,7 @@ from collegium.runs.observer import Observer
 from collegium.statistics.ledgered import StatisticsSpending
 from collegium.statistics.query import Query
 from collegium.statistics.session import Statistics
+from collegium.study.on_ledger import place_beside
 from collegium.study.query_table import Rows
 from collegium.zero_and_public_budgets import has_budget, subset
 
@@ -30,7 +33,7 @@ _LONGEST = 50  # letters of a question in the name of a release: receipts have l
 def place_of(
     ledger: str | None,
     key: Path | None,
-    table: Path,
+    table: Source,
     owner: str | None,
     noise_seed: int | None,
     observer: Observer,
@@ -39,7 +42,10 @@ def place_of(
 
     Raises InputError if there is one already, and it cannot remember this: every release is recorded there.
     """
-    place = find_place(ledger, key, table)
+    if isinstance(table, Table):
+        place = place_beside(ledger, key, table, owner, "--ledger people.ledger", Path())
+    else:
+        place = find_place(ledger, key, table)
     if place is None:
         return None
     reason = ""
@@ -103,7 +109,7 @@ class SessionProgress:
         return f"{paid}; {came}: the same command asks, and is charged for, everything anew"
 
 
-def title_of(table: Path, asked: Sequence[Query]) -> str:
+def title_of(table: Source, asked: Sequence[Query]) -> str:
     """Name a release by its table and its first question: for people, in a ledger and in their receipts."""
     first = f"{table.name}: {asked[0]}"
     first = first if len(first) <= _LONGEST else first[: _LONGEST - 1] + "…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,9 +24,10 @@ app = typer.Typer(
 @app.command()
 def init(
     public: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="PUBLIC records (.csv, .csv.gz, .parquet): the draft shows what is in them.",
+            help="PUBLIC records (.csv, .csv.gz, .parquet, or a table in a database): the draft shows what "
+            "is in them.",
             metavar="PUBLIC",
             show_default=False,
         ),
@@ -81,7 +82,11 @@ def init(
         check_choice("decimal", decimal, (".", ","))
     refuse_taken(out_file)
     schema = Schema.from_public(
-        public, separator=separator, decimal=decimal, dates=dates, rows_per_owner=rows_per_person
+        _public_records(public),
+        separator=separator,
+        decimal=decimal,
+        dates=dates,
+        rows_per_owner=rows_per_person,
     )
     write_named(out_file, schema.toml().encode())
     out.print(_table(schema))
@@ -119,6 +124,15 @@ def show(
     out.print(_table(schema))
     counted = what_is_counted(schema.rows_per_owner)
     out.print(f"{counted} Digest: {schema.digest[:16]}…", soft_wrap=True)
+
+
+def _public_records(given: str) -> Any:
+    """Take the path of a file; read a table in a database or workbook."""
+    from collegium.data.engines.places import Place
+    from collegium.data.engines.sources import read_whole, source_of
+
+    source = source_of(given)
+    return read_whole(source).records if isinstance(source, Place) else source
 
 
 def _table(schema: Schema) -> Table:

@@ -30,6 +30,7 @@ from collegium.cli.outputs import (
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
+    from collegium.data.engines.sources import Source
     from collegium.study.config import StudyConfig
 
 _WHAT = "What is made"
@@ -37,8 +38,8 @@ _BESIDE = "Public records"
 _FIRST_LINE = "# Written by `collegium synthesize`; `collegium run` goes on with it."
 
 
-def _file(flag: str, meaning: str) -> Any:
-    return typer.Option(flag, help=meaning, rich_help_panel=_BESIDE, **PATH_OPTION)
+def _table(flag: str, meaning: str) -> Any:
+    return typer.Option(flag, help=meaning, rich_help_panel=_BESIDE, metavar="TABLE")
 
 
 def synthesize(
@@ -103,10 +104,11 @@ def synthesize(
         ),
     ] = False,
     public: Annotated[
-        Path | None, _file("--public", "Public records of the same columns: bins, and a rehearsal.")
+        str | None,
+        _table("--public", "Public records of the same columns: bins, and a rehearsal."),
     ] = None,
     test: Annotated[
-        Path | None, _file("--test", "Public records by which the result is judged.")
+        str | None, _table("--test", "Public records by which the result is judged.")
     ] = None,
     neighbours: NeighboursOption = None,
     spend: Annotated[
@@ -140,9 +142,11 @@ def synthesize(
     """
     from collegium.cli.studies import plan as plan_file
     from collegium.cli.studies import run as run_file
+    from collegium.data.engines.sources import source_of
 
     hush(quiet)
-    file = Path(f"{table.name.partition('.')[0]}-synthetic.toml") if out_file is None else out_file
+    source = source_of(table)
+    file = Path(f"{_stem(source)}-synthetic.toml") if out_file is None else out_file
     if file.suffix != ".toml":
         raise InputError(
             f"--out must end in .toml, the study's file, got {file}: its folder lies beside it"
@@ -152,9 +156,9 @@ def synthesize(
     sections = _sections(
         {
             "data": {
-                "private": _beside(table, file),
-                "public": _beside(public, file),
-                "test": _beside(test, file),
+                "private": _beside(source, file),
+                "public": _beside(None if public is None else source_of(public), file),
+                "test": _beside(None if test is None else source_of(test), file),
                 "target": target,
                 "owner": owner,
             },
@@ -192,12 +196,23 @@ def _levels(levels: str | None) -> dict[str, float] | None:
     return found
 
 
-def _beside(path: Path | None, file: Path) -> str | None:
-    """Name a file as seen from the study's file."""
+def _stem(source: Source) -> str:
+    """Name a table without what a file's name ends in."""
+    name = source.name.partition(".")[0]
+    table = getattr(source, "table", "")  # of a database, which has many
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in table) or name
+
+
+def _beside(path: Source | None, file: Path) -> str | None:
+    """Name a file, or a table, as seen from the study's file."""
     import os
+
+    from collegium.data.engines.places import Place
 
     if path is None:
         return None
+    if isinstance(path, Place):
+        return str(path.seen_from(file.parent))
     if path.is_absolute():
         return str(path)
     return Path(os.path.relpath(path, file.parent)).as_posix()

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.data.sharding import ParquetSource, Roles, Scanned
+from collegium.data.sharding import RecordSource, Roles, Scanned
 from collegium.data.sharding.disk import disk_trouble, private_folder, read_json, write_json
 from collegium.data.sharding.owner_shards import each_owner_shard, number_of_shards, write_private
 from collegium.dpsgd.linear_model import as_rows
@@ -42,7 +42,7 @@ class Stream:
     ``fingerprint``: of the content of the data set; default: it is read once more.
     """
 
-    source: ParquetSource
+    source: RecordSource
     roles: Roles
     scanned: Scanned
     view: View

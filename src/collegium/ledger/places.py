@@ -132,7 +132,7 @@ def find_place(
     ``folder``: what a relative file is relative to.
     """
     given = url or os.environ.get(VARIABLE) or ""
-    if _is_none(given):
+    if is_none(given):
         return None
     if given := given.strip():
         file = given if "://" in given else str(folder / Path(given).expanduser())
@@ -147,8 +147,9 @@ def find_place(
 
 def is_unwanted() -> bool:
     """Whether the environment says that nobody is to remember."""
-    return _is_none(os.environ.get(VARIABLE, ""))
+    return is_none(os.environ.get(VARIABLE, ""))
 
 
-def _is_none(given: str) -> bool:
+def is_none(given: str) -> bool:
+    """Whether somebody said that nobody is to remember."""
     return given.strip().casefold() == NONE

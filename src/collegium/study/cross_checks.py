@@ -7,6 +7,7 @@ from typing import Any
 
 from collegium.checks import check_separator
 from collegium.data.column_types import check_declared
+from collegium.data.engines.places import Place
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
 from collegium.study.sections import Data, PartiesSection, Privacy, Run, Study
@@ -20,6 +21,7 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
     ``given``: section, key, value: what stands in the file. Somebody believed in these.
     """
     _check_method(config, given)
+    _check_places(config)
     if config.kind.learns:
         _check_records(config.data)
         _check_levels(config)
@@ -69,6 +71,55 @@ def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -
                 f"run.{key} means nothing to {config.kind.in_words} on records in memory, which takes "
                 "threads: set run.streaming = true, or remove it"
             )
+
+
+def _check_places(config: StudyConfig) -> None:
+    """Refuse databases where they cannot be read, and what ties something to rows by their position."""
+    for section, keys in config.sections.items():
+        for name, about in settings_of(keys).items():
+            key = f"{section}.{name}"
+            if about.kind != "path":
+                continue
+            try:
+                place = config.place(key)
+            except InputError as error:
+                raise ConfigError(f"{key}: {error}") from None
+            if place is None:
+                continue
+            if key not in _TABLES:
+                raise ConfigError(
+                    f"{key} names a table in a database or workbook, and must be a file: export it (tables "
+                    f"are named in {', '.join(_TABLES)})"
+                )
+            _check_without_order(config, key, place)
+
+
+def _check_without_order(config: StudyConfig, key: str, place: Place) -> None:
+    """Refuse that somebody's row is known by its position, in a table whose rows have none that stays."""
+    labels = f"{key}_labels"
+    reasons: list[tuple[bool, str]] = [
+        (
+            config[labels] is not None,
+            f"{labels} is tied to it by position: give data.target, a column",
+        ),
+        (
+            key == _TABLES[0] and config.privacy.file is not None,
+            "privacy.file is tied to it by position: give privacy.column",
+        ),
+        (
+            key == _TABLES[0] and config.kind.learns and config.data.owner is None,
+            "a record without a named owner is known by its position: give data.owner, such as the column of "
+            "its key",
+        ),
+    ]
+    for is_so, reason in reasons:
+        if is_so and not place.has_order:
+            raise ConfigError(
+                f"{key} lies in a database, whose rows have no order that stays, and {reason}"
+            )
+
+
+_TABLES = ("data.private", "data.public", "data.test")
 
 
 def _and(names: list[str]) -> str:

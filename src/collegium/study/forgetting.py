@@ -346,6 +346,10 @@ def _require_possible(config: StudyConfig) -> None:
     data, private = config.data, config.path("data.private")
     reasons: list[tuple[object, str]] = [
         (
+            config.place("data.private") is not None,
+            "they lie in a database or workbook, which is not written into: take them out there",
+        ),
+        (
             private is None or data.public_records is not None,
             "its records are split off a larger data set by who is in that",
         ),

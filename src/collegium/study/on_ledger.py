@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import ROW, Arrangement, Neighbours
 from collegium.accounting.promises import Promise
 from collegium.budgets import Budget, Budgets
+from collegium.data.engines.places import Place as Table
 from collegium.errors import (
     InputError,
     LedgerError,
@@ -26,7 +28,7 @@ from collegium.ledger.allowance import Allowance, Entry, Spending
 from collegium.ledger.entries import Release
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost, Lifetime
-from collegium.ledger.places import FOR_ALL, NONE, Place, find_place
+from collegium.ledger.places import FOR_ALL, NONE, Place, find_place, is_none, is_unwanted
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
@@ -47,9 +49,30 @@ _KEPT = {
 
 def place_of(config: StudyConfig) -> Place | None:
     """Find a study's ledger: as it says, or the environment says, or beside the private records."""
-    return find_place(
-        config.ledger.url, config.path("ledger.key"), config.path("data.private"), config.folder
-    )
+    url, key, records = config.ledger.url, config.path("ledger.key"), config.place("data.private")
+    if records is None:
+        return find_place(url, key, config.path("data.private"), config.folder)
+    owner = config.data.owner
+    return place_beside(url, key, records, owner, 'ledger.url = "people.ledger"', config.folder)
+
+
+def place_beside(
+    url: str | None, key: Path | None, table: Table, owner: str | None, how: str, folder: Path
+) -> Place | None:
+    """Find the ledger of a table in a database or workbook; None: not wanted.
+
+    ``how``: to say which it is.
+    Raises InputError where nothing says so, and there is no folder to look in: beside a server.
+    """
+    found = find_place(url, key, table.file, folder)
+    unwanted = is_none(url) if url and url.strip() else is_unwanted()
+    if found is None and not unwanted and owner is not None:
+        raise InputError(
+            f"{table} lies on a server, beside which there is no folder for a ledger, and without one nobody "
+            f"remembers what is spent: say where it is ({how}, a file or postgresql://USER@HOST/DATABASE), "
+            "or 'none'"
+        )
+    return found
 
 
 def place_within(folder: StudyFolder, neighbours: Neighbours) -> str:

@@ -12,8 +12,10 @@ import pandas as pd
 from collegium.budgets import Budgets, Policy, as_budgets
 from collegium.checks import nearest
 from collegium.data.column_types import numbers_of
-from collegium.data.datasets.table_files import is_csv, read_table
-from collegium.data.headers import NO_HEADER, has_header, header_of
+from collegium.data.datasets.table_files import read_table
+from collegium.data.engines.places import Place, read_place
+from collegium.data.engines.sources import Source, fingerprint_of, header_at, is_text
+from collegium.data.headers import NO_HEADER, has_header
 from collegium.data.people import ask_about_people
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows, series_of
@@ -86,14 +88,16 @@ def granted_as_said(
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A table, in memory or on the disk, and what its people granted: what a session takes.
+    """A table, in memory or where it lies, and what its people granted: what a session takes.
 
-    ``columns``: which columns of files have levels and owners.
+    ``columns``: which columns of a table that is not in memory have levels and owners.
+    ``fingerprint``: tells that what was read is the same; empty where nobody asked.
     """
 
     frame: Any
     budgets: Budgets | Policy
     columns: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class FormOfCsv:
 
 
 def read_rows(
-    path: Path,
+    source: Source,
     needs: Sequence[str],
     schema: Schema,
     granted: GrantColumns,
@@ -113,64 +117,82 @@ def read_rows(
     observer: Observer,
     *,
     may_stream: bool,
+    fingerprinted: bool = False,
 ) -> Rows:
     """Read the columns that questions need, and what everybody granted.
 
     ``needs``: columns that are asked about.
-    ``may_stream``: whether Parquet files may be read batch by batch for each question, if levels are in them.
+    ``may_stream``: whether a table may stay where it lies (in Parquet files, or in a database that adds up by
+        itself) and be looked at for each question, if levels are in it.
+    ``fingerprinted``: whether it is to be told later that what was read is the same.
     """
     needs = schema.sources(needs)
     wanted = list(dict.fromkeys([*needs, *granted.columns]))
     options = {granted.owner: granted.called.owner, granted.column: granted.called.privacy}
-    _refuse_missing_columns(path, wanted, options, form, schema)
-    if is_csv(path):
+    _refuse_missing_columns(source, wanted, options, form, schema)
+    if is_text(source):
         observer.stage("reading")
-        frame: Any = read_table(path, separator=form.separator, as_text=True)
-        _warn_of_people(frame, granted)
-        frame = _with_numbers(frame[wanted or frame.columns[:1]], needs, schema, form.decimal)
+        whole = _text_of(source, form)
+        _warn_of_people(whole, granted)
+        frame: Any = whole[wanted or whole.columns[:1]]
+        told = fingerprint_of(source, frame) if fingerprinted else ""
+        if not isinstance(source, Place):
+            frame = _with_numbers(frame, needs, schema, form.decimal)
     elif may_stream and granted.policy is not None and granted.column is not None:
         columns = {"privacy": granted.column, "owner": granted.owner}
-        told = {name: column for name, column in columns.items() if column is not None}
-        return Rows(str(path), granted.policy, told)
+        said = {name: column for name, column in columns.items() if column is not None}
+        told = fingerprint_of(source, columns=wanted) if fingerprinted else ""
+        return Rows(str(source), granted.policy, said, told)
     else:
-        frame = _of_parquet(path, wanted, observer)
-    return Rows(frame, _budgets_of(frame, granted, form.decimal))
+        frame = _typed(source, wanted, observer)
+        told = fingerprint_of(source, frame) if fingerprinted else ""
+    return Rows(frame, _budgets_of(frame, granted, form.decimal), fingerprint=told)
 
 
-def read_unowned(path: Path, needs: Sequence[str], schema: Schema, form: FormOfCsv) -> Any:
+def read_unowned(source: Source, needs: Sequence[str], schema: Schema, form: FormOfCsv) -> Any:
     """Read some columns of a table that is about nobody with a budget: of public records."""
     needs = schema.sources(needs)
-    _refuse_missing_columns(path, needs, {}, form, schema)
-    if not is_csv(path):
-        return _of_parquet(path, needs, Observer())
-    frame = read_table(path, separator=form.separator, as_text=True)
-    return _with_numbers(frame[needs], needs, schema, form.decimal)
+    _refuse_missing_columns(source, needs, {}, form, schema)
+    if not is_text(source):
+        return _typed(source, needs, Observer())
+    frame = _text_of(source, form)[needs]
+    return frame if isinstance(source, Place) else _with_numbers(frame, needs, schema, form.decimal)
 
 
-def read_column(path: Path, name: str, form: FormOfCsv) -> Any:
+def read_column(source: Source, name: str, form: FormOfCsv) -> Any:
     """Read one column of a table, as text where that is what a file holds."""
-    if not is_csv(path):
-        return _of_parquet(path, [name], Observer())
-    return read_table(path, separator=form.separator, as_text=True)[[name]]
+    if not is_text(source):
+        return _typed(source, [name], Observer())
+    return _text_of(source, form)[[name]]
+
+
+def _text_of(source: Source, form: FormOfCsv) -> pd.DataFrame:
+    """Read a table of text, of a workbook with its dates."""
+    if isinstance(source, Place):
+        return read_place(source)
+    return read_table(source, separator=form.separator, as_text=True)
 
 
 def _refuse_missing_columns(
-    path: Path,
+    source: Source,
     wanted: Sequence[str],
     options: Mapping[str | None, str],
     form: FormOfCsv,
     schema: Schema,
 ) -> None:
     """Refuse a table by its header, before a row is read. ``options``: which of them names a column."""
-    header = header_of(path, form.separator)
+    header = header_at(source, form.separator)
     if header.columns is None:
-        raise InputError(f"{path} is an array without column names: give a table (.csv, .parquet)")
+        raise InputError(
+            f"{source} is an array without column names: give a table (.csv, .parquet)"
+        )
     for name in wanted:
         if name not in header.columns:
             said = f"{options[name]} names" if name in options else "the schema names"
-            named = not is_csv(path) or has_header(header.columns, schema.columns)
+            named = isinstance(source, Place) or not is_text(source)
+            named = named or has_header(header.columns, schema.columns)
             there = nearest(name, header.columns) if named else NO_HEADER
-            raise InputError(f"{path} has no column {name!r}, which {said}: {there}")
+            raise InputError(f"{source} has no column {name!r}, which {said}: {there}")
 
 
 def _warn_of_people(frame: pd.DataFrame, granted: GrantColumns) -> None:
@@ -200,10 +222,19 @@ def _with_numbers(
     return frame.assign(**{name: numbers_of(frame[name], decimal) for name in numbers})
 
 
-def _of_parquet(path: Path, wanted: Sequence[str], observer: Observer) -> Any:
+def _typed(source: Source, wanted: Sequence[str], observer: Observer) -> Any:
+    """Read some columns of a table whose types are declared."""
+    if isinstance(source, Place):
+        from collegium.data.engines.rows import table_at  # drivers come with it
+
+        observer.stage("reading")
+        return table_at(source, wanted)
+    return _of_parquet(ParquetSource(source), wanted, observer)
+
+
+def _of_parquet(source: ParquetSource, wanted: Sequence[str], observer: Observer) -> Any:
     import pyarrow as pa
 
-    source = ParquetSource(path)
     observer.stage("reading", source.n_rows)
     tables, read = [], 0
     columns = list(wanted) or [

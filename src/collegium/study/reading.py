@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import settled
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
 
 
-def read_records(config: StudyConfig) -> tuple[StudyConfig, StudyData]:
+def read_records(config: StudyConfig, observer: Observer) -> tuple[StudyConfig, StudyData]:
     """Read all records of a study; nothing is trained, written or spent.
 
+    ``observer``: is told where rows of a database go.
     Returns: the settings, with a preprocessing that was left out; and the records.
     """
+    place = config.place("data.private")
+    if place is not None and not place.in_memory:
+        goes = (
+            "pass through this program into shards in the study's vault, which are removed once all has been "
+            "learnt from them"
+            if config.run.streaming
+            else "are read into this program's memory; with run.streaming = true they stay on the disk"
+        )
+        observer.note(f"rows of {place.name} leave the database to be learnt from: they {goes}")
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
     return settled(config, data.X_public), data

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from collegium.budgets import Budgets, Policy
-from collegium.data.headers import header_of
+from collegium.data.engines.sources import Source, header_at
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import series_of, take_frame_rows
 from collegium.names import as_names
@@ -42,10 +41,10 @@ def read_private_rows(
     """Read the rows of those who granted anything.
 
     ``needs``: columns that are looked at.
-    ``may_stream``: whether Parquet files may be read in batches instead.
+    ``may_stream``: whether a table in Parquet files or a database may stay where it lies instead.
     """
-    path = config.path("data.private")
-    assert path is not None, "checked with the settings"
+    source = config.source("data.private")
+    assert source is not None, "checked with the settings"
     granted = GrantColumns(
         config.privacy.column,
         config.policy(),
@@ -54,28 +53,40 @@ def read_private_rows(
         config.data.owner,
         _CALLED,
     )
-    rows = read_rows(path, needs, schema, granted, form_of(config), observer, may_stream=may_stream)
+    rows = read_rows(
+        source,
+        needs,
+        schema,
+        granted,
+        form_of(config),
+        observer,
+        may_stream=may_stream,
+        fingerprinted=True,
+    )
     if isinstance(rows.budgets, Policy):
         return rows
     assert isinstance(rows.budgets, Budgets)
     some = has_budget(rows.budgets)
     if len(some) == len(rows.budgets):
         return rows
-    return Rows(take_frame_rows(rows.frame, some), subset(rows.budgets, some))
+    left = take_frame_rows(rows.frame, some)
+    return Rows(left, subset(rows.budgets, some), fingerprint=rows.fingerprint)
 
 
-def read_public_rows(config: StudyConfig, path: Path, schema: Schema, needs: Sequence[str]) -> Any:
+def read_public_rows(
+    config: StudyConfig, source: Source, schema: Schema, needs: Sequence[str]
+) -> Any:
     """Read a table of records that nobody's budget protects."""
-    return read_unowned(path, needs, schema, form_of(config))
+    return read_unowned(source, needs, schema, form_of(config))
 
 
-def known_people(config: StudyConfig, path: Path) -> NDArray[Any] | None:
+def known_people(config: StudyConfig, source: Source) -> NDArray[Any] | None:
     """Read whose records a table of public records holds; None where it does not say."""
     owner, form = config.data.owner, form_of(config)
-    columns = header_of(path, form.separator).columns
+    columns = header_at(source, form.separator).columns
     if owner is None or columns is None or owner not in columns:
         return None
-    names = series_of(read_column(path, owner, form), owner)
+    names = series_of(read_column(source, owner, form), owner)
     return as_names(names[names.notna()])
 
 

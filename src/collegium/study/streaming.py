@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets
 from collegium.data.column_types import NUMBER, TEXT, ColumnTypes, kind_of
+from collegium.data.engines.places import Place
 from collegium.data.overlap_checks import Likeness, refuse_same_people
 from collegium.data.sharding import (
     CountedBudgets,
     Granted,
     ParquetSource,
+    RecordSource,
     Roles,
     Scanned,
     ShardStore,
@@ -66,7 +68,7 @@ from collegium.workers.engines import Workers
 
 @dataclass(frozen=True, eq=False)
 class PrivateStream:
-    """Private records that are on disk, in place of a table of them. **Sensitive.**
+    """Private records that are on disk, or in a database, in place of a table of them. **Sensitive.**
 
     ``scanned``: what the first pass found.
     ``key``: public randomness of the assignment.
@@ -74,7 +76,7 @@ class PrivateStream:
     ``types``: of their columns, as the public records show them.
     """
 
-    source: ParquetSource
+    source: RecordSource
     roles: Roles
     scanned: Scanned
     key: bytes
@@ -214,16 +216,18 @@ def streamed_summands(
 def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     """Read public records into memory, and private ones once from end to end: checks and counts."""
     _refuse_what_needs_memory(config)
-    path = config.path("data.private")
+    lies = config.source("data.private")
     target, level = config.data.target, config.privacy.column
-    assert path is not None and target is not None and level is not None
-    source = ParquetSource(path)
+    assert lies is not None and target is not None and level is not None
+    source, unread = _opened(lies, config)
     marker = config.data.missing
     roles = Roles(
         target=target,
         level=level,
         owner=config.data.owner,
-        exclude=tuple(excluded(config, source.columns)),
+        exclude=tuple(
+            name for name in excluded(config, [*source.columns, *unread]) if name not in unread
+        ),
         unwanted=None if marker is None else MarkedMissing(marker),
     )
     fingerprints = {"private": source.fingerprint()}
@@ -297,6 +301,16 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     )
 
 
+def _opened(lies: Path | Place, config: StudyConfig) -> tuple[RecordSource, tuple[str, ...]]:
+    """Open the private records; say which of their columns cannot be read."""
+    if not isinstance(lies, Place):
+        return ParquetSource(lies), ()
+    from collegium.data.sharding.database_source import DatabaseSource  # drivers come with it
+
+    source = DatabaseSource(lies, config.data.exclude)
+    return source, source.unread
+
+
 @dataclass(frozen=True)
 class _Shown:
     """What teachers see of a shard: its records, brought to the types of the public ones, preprocessed."""
@@ -329,14 +343,21 @@ def _jobs_here(config: StudyConfig) -> int:
 
 def _refuse_what_needs_memory(config: StudyConfig) -> None:
     path, unstreamed = config.path("data.private"), config.kind.unstreamed(config)
+    place = config.place("data.private")
     wrong: list[tuple[bool, str]] = [
         (
             path is None,
-            "data.dataset is read into memory: name a Parquet file or folder in data.private",
+            "data.dataset is read into memory: name a Parquet file or folder, or a table in a database, in "
+            "data.private",
         ),
         (
-            path is not None and not (path.is_dir() or path.name.lower().endswith(".parquet")),
-            "data.private must be a Parquet file or a folder of them: convert it",
+            path is not None
+            and not (path.is_dir() or path.name.lower().endswith(".parquet") or place is not None),
+            "data.private must be a Parquet file or a folder of them, or a table in a database: convert it",
+        ),
+        (
+            place is not None and place.in_memory,
+            "SQLite and workbooks are read into memory: export the table to Parquet, or leave it out",
         ),
         (config.data.public is None, "a split needs all records at once: give data.public"),
         (config.data.target is None, "labels must be a column: give data.target"),

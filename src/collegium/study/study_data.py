@@ -17,9 +17,11 @@ from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import NOTHING, Budgets, epsilon_group, two_budgets
 from collegium.checks import listed, shown
 from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
-from collegium.data.datasets import load_dataset, read_any, sha256_of
+from collegium.data.datasets import load_dataset, read_any
 from collegium.data.datasets.table_files import is_csv
-from collegium.data.headers import NO_HEADER, has_header, header_of
+from collegium.data.engines.places import Place
+from collegium.data.engines.sources import fingerprint_of, header_at, is_text, read_whole
+from collegium.data.headers import NO_HEADER, has_header
 from collegium.data.overlap_checks import refuse_other_scale, refuse_overlap, refuse_same_people
 from collegium.data.people import ask_about_people
 from collegium.data.tables import (
@@ -328,14 +330,15 @@ def read_records(
     config: StudyConfig, role: str, fingerprints: dict[str, str], is_private: bool
 ) -> _Records:
     """Read the file of one role into memory, and add its fingerprint."""
-    path = config.path(f"data.{role}")
-    assert path is not None
-    characters = is_csv(path)
-    table = read_any(path, separator=config.data.separator, as_text=True)
-    fingerprints[role] = fingerprint_of(path)
+    source = config.source(f"data.{role}")
+    assert source is not None
+    characters = is_text(source)
+    read = read_whole(source, config.data.separator, except_for=config.data.exclude)
+    table, fingerprints[role] = read.records, read.fingerprint
     y = owners = levels = None
     are_characters = characters
-    public = _public_names(config) if is_private and characters else None
+    may_lack_header = characters and not isinstance(source, Place)
+    public = _public_names(config) if is_private and may_lack_header else None
     labels = config.path(f"data.{role}_labels")
     if labels is not None:
         given = read_any(labels, separator=config.data.separator, as_text=True)
@@ -363,7 +366,7 @@ def read_records(
     if y is not None and len(y) != len(table):
         raise InputError(f"{len(table)} {role} records, but {len(y)} labels: give one per record")
     if not len(table):
-        raise InputError(f"{path} holds no {role} records: give a file with some")
+        raise InputError(f"{source} holds no {role} records: give a file with some")
     rows = np.arange(len(table), dtype=np.intp)
     records = _Records(table, y, owners, levels, rows, len(table), characters)
     if is_private:
@@ -379,7 +382,8 @@ def read_records(
         drop = [c for c in special if c is not None and c in table.columns]
         strays = [c for c in config.data.exclude if c in table.columns]
         if is_private:
-            strays = excluded(config, table.columns)
+            known = excluded(config, [*table.columns, *read.unread])
+            strays = [name for name in known if name not in read.unread]
         records = _without(records, [*drop, *strays])
     blank = np.zeros(len(table), dtype=bool)
     if isinstance(table, pd.DataFrame) and table.shape[1] > 1:
@@ -401,12 +405,12 @@ def excluded(config: StudyConfig, columns: Collection[str]) -> list[str]:
     """
     if set(config.data.exclude) <= set(columns):
         return list(config.data.exclude)
-    paths = (config.path("data.public"), config.path("data.test"))
+    sources = (config.source("data.public"), config.source("data.test"))
     elsewhere = {
         name
-        for path in paths
-        if path is not None
-        for name in header_of(path, config.data.separator).columns or ()
+        for source in sources
+        if source is not None
+        for name in header_at(source, config.data.separator).columns or ()
     }
     return [name for name in config.data.exclude if name in columns or name not in elsewhere]
 
@@ -442,9 +446,9 @@ def _column(
 
 def _public_names(config: StudyConfig) -> tuple[str, ...]:
     """Name the columns that are known in public: of public records, or at least in the settings."""
-    path = config.path("data.public")
-    if path is not None:
-        return header_of(path, config.data.separator).columns or ()
+    source = config.source("data.public")
+    if source is not None:
+        return header_at(source, config.data.separator).columns or ()
     said = (config.data.target, config.data.owner, config.privacy.column)
     return tuple(name for name in said if name is not None)
 
@@ -626,11 +630,3 @@ def _random_levels(config: StudyConfig, private: _Records) -> NDArray[Any]:
     generator = np.random.default_rng([config.study.seed, 2])
     dealt = generator.permutation(np.minimum(level, len(shares) - 1))
     return np.asarray(np.asarray(list(shares), dtype=object)[dealt[owner]])
-
-
-def fingerprint_of(path: Path) -> str:
-    """Hash a file, or every file of a folder."""
-    if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.is_file())
-        return " ".join(f"{p.relative_to(path)}:{sha256_of(p)}" for p in files)
-    return sha256_of(path)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from collegium.budgets import Policy
+from collegium.data.engines.places import Place, place_of
 from collegium.distillation.goal import ACCURACY
 from collegium.parameters import Settings, settings_of
 from collegium.pate.settings import Account
@@ -110,6 +111,15 @@ class StudyConfig:
         given = self[key]
         return None if given is None else (self.folder / given)
 
+    def place(self, key: str) -> Place | None:
+        """Read a key that names a table in a database or workbook; None: it names none."""
+        return place_of(self[key], self.folder, look=False)
+
+    def source(self, key: str) -> Path | Place | None:
+        """Resolve a key that names records: a file, or a table that is there."""
+        place = place_of(self[key], self.folder)
+        return self.path(key) if place is None else place
+
     def public(self) -> dict[str, dict[str, Any]]:
         """Everything that may change a result: all but ``ledger``, ``run`` and what means nothing to it.
 
@@ -144,7 +154,10 @@ class StudyConfig:
         }
 
     def files(self) -> dict[str, Path]:
-        """List the files that may change a result, by their keys."""
+        """List the files that may change a result, by their keys.
+
+        A database is none: what is read of it is of one state, whoever writes.
+        """
         sections = self.sections
         named = {
             f"{section}.{name}"
@@ -153,7 +166,12 @@ class StudyConfig:
             for name in keys
             if known[name].kind == "path"
         }
-        return {key: path for key in sorted(named) if (path := self.path(key)) is not None}
+        places = {key: self.place(key) for key in sorted(named)}
+        found = {
+            key: self.path(key) if place is None else place.file if place.in_memory else None
+            for key, place in places.items()
+        }
+        return {key: path for key, path in found.items() if path is not None}
 
     def title(self) -> str:
         """Name the report: as the user did, or else by what is predicted and from what."""
@@ -262,7 +280,7 @@ class Kind:
     def title(self, config: StudyConfig) -> str:
         """Name a study that has no name."""
         data = config.data
-        records = data.dataset or Path(data.private or "").name
+        records = data.dataset or without_folders(data.private or "")
         return f"Predicting {data.target} ({records})" if data.target else f"Study of {records}"
 
     def arrangement(self, config: StudyConfig) -> dict[str, Any]:
@@ -309,5 +327,11 @@ def _without_folders(value: Any, kind: str) -> Any:
     if isinstance(value, str) and (
         kind == "path" or (kind == "table" and Path(value).is_absolute())
     ):
-        return Path(value).name
+        return without_folders(value)
     return value
+
+
+def without_folders(given: str) -> str:
+    """Name a file, or a table, without where it lies."""
+    place = place_of(given, look=False)
+    return Path(given).name if place is None else place.name

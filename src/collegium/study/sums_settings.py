@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, ClassVar
 
 from collegium.errors import ConfigError
 from collegium.parameters import settings_of
 from collegium.study.sections import Data, Preprocessing, Privacy, StudentSection
-from collegium.study.study_settings import Kind, StudyConfig
+from collegium.study.study_settings import Kind, StudyConfig, without_folders
 from collegium.weighted_sums.settings import REPLACE_ONE
 
 OF_A_TABLE = ("private", "owner", "separator", "decimal")
@@ -67,7 +66,7 @@ class SumsKind(Kind):
 
     def title(self, config: StudyConfig) -> str:
         """Name the table."""
-        return f"{self.published} of {Path(config.data.private or '').name}"
+        return f"{self.published} of {without_folders(config.data.private or '')}"
 
     def arrangement(self, config: StudyConfig) -> dict[str, Any]:
         """What noisy sums hide."""

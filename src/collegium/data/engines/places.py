@@ -98,22 +98,45 @@ class Place:
         return None if self.engine == "postgresql" else Path(self.where)
 
     @property
+    def name(self) -> str:
+        """What it is called where nobody needs to know where it lies: file or database, and table."""
+        where = (
+            self.where if self.file else urllib.parse.urlsplit(self.where).path.rpartition("/")[2]
+        )
+        called = Path(where).name if self.file else where or self.engine
+        return f"{called}#{self.table}" if self.table else called
+
+    @property
+    def has_order(self) -> bool:
+        """Whether its rows have an order that stays: those of a sheet do."""
+        return self.engine == "excel"
+
+    def seen_from(self, folder: Path) -> Place:
+        """Name it as seen from another folder than the working directory; what was named in full stays so."""
+        if self.file is None or self.file.is_absolute():
+            return self
+        with contextlib.suppress(ValueError):  # on another drive
+            return replace(self, where=Path(os.path.relpath(self.file, folder)).as_posix())
+        return replace(self, where=str(self.file.resolve()))
+
+    @property
     def in_memory(self) -> bool:
         """Whether it is read into memory as a whole: nothing asks it where it lies."""
         return self.engine in _BY_PANDAS
 
     def __str__(self) -> str:
         if self.engine == "excel":
-            return f"{self.where}#{self.table}"
+            return f"{self.where}#{self.table}" if self.table else self.where
         named = [name for name in (self.schema, self.table) if name is not None]
         table = ".".join(name if _PLAIN.fullmatch(name) else _quoted(name) for name in named)
         return f"{self.where if self.file is None else f'{self.engine}:///{self.where}'}#{table}"
 
 
-def place_of(given: Any, folder: Path | None = None) -> Place | None:
+def place_of(given: Any, folder: Path | None = None, *, look: bool = True) -> Place | None:
     """Say where a table lies, if what was given names a database or a workbook.
 
     ``folder``: what a relative file is relative to; None: the working directory.
+    ``look``: whether to look into a file; without, nothing is known but what was written.
     Returns: None for everything else: paths of other files, tables in memory.
 
     Raises
@@ -135,7 +158,9 @@ def place_of(given: Any, folder: Path | None = None) -> Place | None:
                 "slashes)"
             )
         workbook = _WORKBOOK.fullmatch(text)
-        return None if workbook is None else _in_workbook(workbook[1], workbook[2], folder)
+        if workbook is None:
+            return None
+        return _in_workbook(workbook[1], workbook[2], folder, look)
     scheme, rest = found[1].lower(), found[2]
     if scheme in ("postgresql", "postgres"):
         return _on_server(text, rest)
@@ -148,8 +173,10 @@ def place_of(given: Any, folder: Path | None = None) -> Place | None:
         raise InputError(f"{_without_secrets(text)} names no file: give {FORMS}")
     schema, name = _table_named(text, table)
     engine: Engine = "duckdb" if scheme == "duckdb" else "sqlite"
-    place = Place(engine, str(_existing(engine, file[1:], folder)), name, schema)
-    return _sqlite_table(place) if engine == "sqlite" else place
+    place = Place(engine, str(_path(file[1:], folder)), name, schema)
+    if look:
+        _require_file(engine, Path(place.where))
+    return _sqlite_table(place) if look and engine == "sqlite" else place
 
 
 def read_place(
@@ -261,8 +288,11 @@ def _table_named(text: str, table: str) -> tuple[str | None, str]:
     return schema, name
 
 
-def _in_workbook(file: str, sheet: str | None, folder: Path | None) -> Place:
-    path = _existing("excel", file, folder)
+def _in_workbook(file: str, sheet: str | None, folder: Path | None, look: bool) -> Place:
+    path = _path(file, folder)
+    if not look:
+        return Place("excel", str(path), sheet or "")
+    _require_file("excel", path)
     there = [str(name) for name in _workbook(path).sheet_names]
     if sheet is None and len(there) != 1:
         raise InputError(
@@ -273,18 +303,23 @@ def _in_workbook(file: str, sheet: str | None, folder: Path | None) -> Place:
     return Place("excel", str(path), there[0] if sheet is None else sheet)
 
 
-def _existing(engine: Engine, file: str, folder: Path | None) -> Path:
+def _path(file: str, folder: Path | None) -> Path:
     path = Path(file).expanduser()
-    path = existing_file(path if folder is None else folder / path)
+    return path if folder is None else folder / path
+
+
+def _require_file(engine: Engine, path: Path) -> None:
+    """Refuse a file that is not there, or is no such database."""
+    existing_file(path)
     start, magic, what = _MAGIC[engine]
     try:
         with path.open("rb") as stream:
             stream.seek(start)
-            if stream.read(len(magic)) == magic:
-                return path
+            begins = stream.read(len(magic))
     except OSError as error:
         raise refusal(path, f"cannot be read ({reason_of(error)})", "check it") from None
-    raise refusal(path, f"is not {what}", "give one, or name the file by what it is")
+    if begins != magic:
+        raise refusal(path, f"is not {what}", "give one, or name the file by what it is")
 
 
 def _workbook(path: Path) -> Any:

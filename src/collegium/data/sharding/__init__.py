@@ -33,12 +33,13 @@ from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.roles import Roles
 from collegium.data.sharding.scan import CountedBudgets, Scanned, named_budgets, scan
 from collegium.data.sharding.shard_store import ShardEntry, ShardStore
-from collegium.data.sharding.source import ParquetSource
+from collegium.data.sharding.source import ParquetSource, RecordSource
 
 __all__ = [
     "CountedBudgets",
     "Granted",
     "ParquetSource",
+    "RecordSource",
     "Roles",
     "Scanned",
     "ShardEntry",

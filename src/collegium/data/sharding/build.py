@@ -25,7 +25,7 @@ from collegium.data.sharding.shard_store import (
     write_shards,
 )
 from collegium.data.sharding.shuffle import Sorting, bucket_starts, gather_bucket, sort_piece
-from collegium.data.sharding.source import ParquetSource
+from collegium.data.sharding.source import RecordSource
 from collegium.durable import sync
 from collegium.errors import InputError
 from collegium.personalisation.plan import Plan
@@ -35,7 +35,7 @@ _WORK = ".work"
 
 
 def build_shards(
-    source: ParquetSource,
+    source: RecordSource,
     roles: Roles,
     scanned: Scanned,
     plan: Plan,
@@ -102,7 +102,7 @@ def build_shards(
     return ShardStore(folder)
 
 
-def refuse_other_records(source: ParquetSource, scanned: Scanned, records: int) -> None:
+def refuse_other_records(source: RecordSource, scanned: Scanned, records: int) -> None:
     """Refuse a data set that has not as many records as when it was checked."""
     if records != scanned.budgets.n_records:
         raise InputError(
@@ -143,7 +143,7 @@ def _make_bucket(
 
 
 def _sorting(
-    source: ParquetSource, roles: Roles, scanned: Scanned, plan: Plan, key: bytes
+    source: RecordSource, roles: Roles, scanned: Scanned, plan: Plan, key: bytes
 ) -> Sorting:
     sizes = scanned.budgets.group_sizes()
     mean = sum(plan.groups[name].duplicates * size for name, size in sizes.items() if size)
@@ -164,7 +164,7 @@ def _sorting(
 
 
 def _identity(
-    source: ParquetSource,
+    source: RecordSource,
     roles: Roles,
     scanned: Scanned,
     plan: Plan,

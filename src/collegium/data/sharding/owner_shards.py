@@ -23,7 +23,7 @@ from collegium.data.sharding.owners import OWNER
 from collegium.data.sharding.roles import Roles, second_hashes
 from collegium.data.sharding.scan import Scanned
 from collegium.data.sharding.shuffle import Reading
-from collegium.data.sharding.source import ParquetSource, Piece, as_frame
+from collegium.data.sharding.source import Piece, RecordSource, as_frame
 from collegium.errors import InputError
 
 Rows = NDArray[np.void]
@@ -47,7 +47,7 @@ def number_of_shards(n_records: int, row_bytes: int) -> int:
 
 
 def each_owner_shard(
-    source: ParquetSource,
+    source: RecordSource,
     roles: Roles,
     scanned: Scanned,
     folder: Path,

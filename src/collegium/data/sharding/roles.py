@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.checks import listed
-from collegium.data.sharding.source import ParquetSource, as_frame, values_of
+from collegium.data.sharding.source import RecordSource, as_frame, values_of
 from collegium.errors import InputError, counted
 from collegium.names import as_names
 from collegium.personalisation.partition import owner_hashes
@@ -40,7 +40,7 @@ class Roles:
     exclude: tuple[str, ...] = ()
     unwanted: Unwanted | None = None
 
-    def features(self, source: ParquetSource) -> tuple[str, ...]:
+    def features(self, source: RecordSource) -> tuple[str, ...]:
         """Name the features, in the order of the data set."""
         named = {"target": self.target, "level": self.level, "owner": self.owner}
         named |= {f"exclude {column!r}": column for column in self.exclude}

@@ -17,7 +17,7 @@ from collegium.data.overlap_checks import Hashes, Likeness, RowsSeen
 from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.owners import OWNER, OwnerRegister, different_owners
 from collegium.data.sharding.roles import Roles, record_hashes, second_hashes
-from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, as_frame, values_of
+from collegium.data.sharding.source import Piece, Reader, RecordSource, as_frame, values_of
 from collegium.data.tables import MOST_CLASSES, encode_classes, outside_the_classes
 from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.names import as_names
@@ -104,7 +104,7 @@ class _Seen:
 
 
 def scan(
-    source: ParquetSource,
+    source: RecordSource,
     roles: Roles,
     granted: Granted,
     key: bytes,
@@ -196,7 +196,7 @@ def scan(
     )
 
 
-def named_budgets(source: ParquetSource, roles: Roles, granted: Granted) -> Budgets:
+def named_budgets(source: RecordSource, roles: Roles, granted: Granted) -> Budgets:
     """Read who granted what, if anything, by name: in memory, some 200 bytes for each owner. **Sensitive.**
 
     ``source``, ``roles``, ``granted``: as for :func:`scan`, which has checked them.
@@ -227,7 +227,7 @@ def named_budgets(source: ParquetSource, roles: Roles, granted: Granted) -> Budg
 
 
 def _look(
-    reader: PieceReader,
+    reader: Reader,
     piece: Piece,
     roles: Roles,
     granted: Granted,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from collegium.data.sharding.disk import disk_trouble, read_json, write_json
 from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.roles import Roles, record_hashes
-from collegium.data.sharding.source import PIECE_ROWS, Piece, PieceReader, values_of
+from collegium.data.sharding.source import PIECE_ROWS, Piece, Reader, values_of
 from collegium.durable import digest_of
 from collegium.errors import InputError
 from collegium.names import as_names
@@ -47,7 +47,7 @@ class Reading:
     ``classes``: the public list of classes.
     """
 
-    reader: PieceReader
+    reader: Reader
     roles: Roles
     features: tuple[str, ...]
     categorical: tuple[str, ...]

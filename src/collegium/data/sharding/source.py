@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -27,17 +27,53 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class Piece:
-    """Some row groups of one file.
+    """Some row groups of one file; or all rows of a table in a database.
 
     ``number``: position among the pieces of the data set, in the order of its rows.
+    ``file``: that holds it; or what the table is called.
     ``first_row``: position of the first row in the whole data set.
     """
 
     number: int
-    file: Path
+    file: Path | str
     row_groups: tuple[int, ...]
     first_row: int
     n_rows: int
+
+
+class Reader(Protocol):
+    """What a worker needs to read a piece: small, and without any record."""
+
+    def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Read a piece in order, some rows at a time: position of the first of them, and a table."""
+        ...
+
+
+class RecordSource(Protocol):
+    """Records that are read piece by piece, and never as a whole.
+
+    ``path``: where they lie. ``columns``: names. ``categorical``: those of categories.
+    ``pieces``: all rows, in order. ``n_rows``: how many.
+    """
+
+    path: Any
+    columns: tuple[str, ...]
+    categorical: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    n_rows: int
+
+    @property
+    def reader(self) -> Reader:
+        """Reads pieces, in whichever process."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Name the content."""
+        ...
+
+    def empty_frame(self, columns: Sequence[str]) -> pd.DataFrame:
+        """Make the table of no record: names and kinds of the columns."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -198,7 +234,9 @@ def values_of(table: pa.Table, name: str) -> NDArray[Any]:
     return np.asarray(table.column(name).to_pandas())
 
 
-def unreadable(path: Path, error: BaseException, advice: str = "write it again") -> InputError:
+def unreadable(
+    path: Path | str, error: BaseException, advice: str = "write it again"
+) -> InputError:
     """Name a damaged file in one line. Arrow's own words may quote values, unless they are about bytes."""
     reason = reason_of(error) if isinstance(error, OSError) else type(error).__name__
     return refusal(path, f"is not readable Parquet ({reason})", advice)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from collegium.data.engines.places import Place
 from collegium.errors import InputError
 from collegium.study.first_steps import inference
 from collegium.study.first_steps.classes import ask_classes, kind_of_labels
@@ -49,7 +50,7 @@ def _labels(draft: Draft) -> dict[str, Path]:
     """Find the labels of each role's records; those of public records need not be known."""
     found = dict(draft.files.labels)
     for role, path in draft.files.records.items():
-        beside = inference.labels_beside(path)
+        beside = None if isinstance(path, Place) else inference.labels_beside(path)
         if role not in found and beside is not None:
             draft.prompts.tell(f"data.{role}_labels: {beside.name}, beside {path.name}")
             found[role] = beside
@@ -63,6 +64,7 @@ def _labels(draft: Draft) -> dict[str, Path]:
 
 def _file_of_levels(draft: Draft) -> Path | None:
     private = draft.files.private
+    assert isinstance(private, Path), "arrays lie in files"
     if draft.files.levels is not None:
         return draft.files.levels
     beside = inference.levels_beside(private)

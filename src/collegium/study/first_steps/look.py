@@ -14,8 +14,9 @@ from pathlib import Path
 import pandas as pd
 
 from collegium.checks import listed
-from collegium.data.datasets import read_any
-from collegium.data.headers import Header, header_of
+from collegium.data.engines.places import Place
+from collegium.data.engines.sources import Source, header_at, read_whole
+from collegium.data.headers import Header
 from collegium.errors import InputError
 
 PRIVATE, PUBLIC, TEST = "private", "public", "test"
@@ -30,23 +31,27 @@ class Files:
     ``separator``: of all CSV files, where the names of their columns alone do not tell.
     """
 
-    private: Path
-    public: Path
-    test: Path | None = None
+    private: Source
+    public: Source
+    test: Source | None = None
     labels: Mapping[str, Path] = field(default_factory=dict)
     levels: Path | None = None
     separator: str | None = None
 
     @cached_property
-    def records(self) -> dict[str, Path]:
+    def records(self) -> dict[str, Source]:
         """The files of records, by role."""
-        files = {PRIVATE: self.private, PUBLIC: self.public, TEST: self.test}
+        files: dict[str, Source | None] = {
+            PRIVATE: self.private,
+            PUBLIC: self.public,
+            TEST: self.test,
+        }
         return {role: path for role, path in files.items() if path is not None}
 
     @cached_property
     def headers(self) -> dict[str, Header]:
         """The headers of the files of records, by role."""
-        return {role: header_of(path, self.separator) for role, path in self.records.items()}
+        return {role: header_at(path, self.separator) for role, path in self.records.items()}
 
     @property
     def is_table(self) -> bool:
@@ -70,7 +75,7 @@ class Files:
     @cached_property
     def public_table(self) -> pd.DataFrame:
         """The public records; cells of a CSV file are the characters that stand there."""
-        table = read_any(self.public, separator=self.separator, as_text=True)
+        table = read_whole(self.public, self.separator).records
         assert isinstance(table, pd.DataFrame)
         return table
 
@@ -78,7 +83,7 @@ class Files:
 def first_look(files: Files) -> Files:
     """Look at the headers of a study's files; find the separator if they leave it open."""
     for role, path in files.records.items():
-        if role != PRIVATE and path.resolve() == files.private.resolve():
+        if role != PRIVATE and _resolved(path) == _resolved(files.private):
             raise InputError(
                 f"{path} was given as private and as {role}: what is private must not be given as {role}, "
                 "where no budget protects it"
@@ -107,16 +112,23 @@ def first_look(files: Files) -> Files:
     return files
 
 
+def _resolved(source: Source) -> Source:
+    """Name the same file, or table, in one way."""
+    if not isinstance(source, Place):
+        return source.resolve()
+    return replace(source, where=str(source.file.resolve())) if source.file else source
+
+
 def unlike(names: Iterable[str], others: Iterable[str]) -> list[str]:
     """Name the columns that are not among others, whatever their capitals."""
     known = {other.strip().casefold() for other in others}
     return [name for name in names if name.strip().casefold() not in known]
 
 
-def _fitting(path: Path, marks: tuple[str, ...]) -> Iterator[str]:
+def _fitting(source: Source, marks: tuple[str, ...]) -> Iterator[str]:
     for mark in marks:
         try:
-            read_any(path, separator=mark, as_text=True)
+            read_whole(source, mark)
         except InputError:
             continue
         yield mark

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from collegium.budgets import DEFAULT_DELTA
+from collegium.data.engines.places import Place
+from collegium.data.engines.sources import Source
 from collegium.study.first_steps.look import Files
 
 NOBODY = "none"
@@ -84,8 +86,10 @@ class Draft:
     prompts: Prompts
     folder: Path
 
-    def relative(self, path: Path) -> str:
+    def relative(self, path: Source) -> str:
         """Write a path relative to the study's folder, unless it was given in full and lies elsewhere."""
+        if isinstance(path, Place):
+            return str(path.seen_from(self.folder))
         folder, place = self.folder.resolve(), path.resolve()
         if path.is_absolute() and not place.is_relative_to(folder):
             return path.as_posix()

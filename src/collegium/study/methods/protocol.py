@@ -231,7 +231,7 @@ class Method(ABC, Generic[R, S]):
 
         Returns: settings, with what follows from public records; and the records.
         """
-        read: tuple[StudyConfig, Any] = read_records(config)
+        read: tuple[StudyConfig, Any] = read_records(config, observer)
         return read
 
     def check_on(self, study: Study[R], promised: Ledger) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from collegium.study.config import StudyConfig
 from collegium.study.methods.statistics.settings import StatisticsSection
 from collegium.study.query_table import Rows
 from collegium.study.schema_table import read_private_rows
-from collegium.study.study_data import fingerprint_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +62,10 @@ class QueryData:
 def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> QueryData:
     """Read the schema, the questions, and those columns of the table that they need.
 
-    ``may_stream``: whether Parquet files may be read in batches, for each question.
+    ``may_stream``: whether a table in Parquet files or a database may stay there, for each question.
     """
-    path, schema_path = config.path("data.private"), config.path("statistics.schema")
-    assert path is not None and schema_path is not None, "checked with the settings"
+    schema_path = config.path("statistics.schema")
+    assert schema_path is not None, "checked with the settings"
     schema = Schema.read(schema_path)
     asked = tuple(
         parse_question(question, schema) for question in config.of(StatisticsSection).questions
@@ -85,7 +83,7 @@ def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> 
         rows,
         schema,
         asked,
-        {"private": fingerprint_of(path), "schema": schema.digest},
+        {"private": rows.fingerprint, "schema": schema.digest},
         Arrangement(unit=ROW if config.data.owner is None else OWNER, direct=True),
         calibrated=calibrated,
     )
@@ -94,13 +92,6 @@ def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> 
             f"statistics.calibrated names {listed(free)}, which is public and known exactly: leave it out"
         )
     return data
-
-
-def state_of(path: Path) -> list[tuple[str, int, int]]:
-    """Tell which files a table is in, how large, and of when: none where it is not there."""
-    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-    states = ((str(one), one.stat()) for one in files if one.exists())
-    return [(name, one.st_size, one.st_mtime_ns) for name, one in states]
 
 
 def _calibrated(config: StudyConfig, schema: Schema, asked: tuple[Query, ...]) -> frozenset[Query]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets
 from collegium.data.cells import Cells
+from collegium.data.engines.sources import fingerprint_of
 from collegium.data.overlap_checks import refuse_same_people
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows
@@ -21,7 +22,7 @@ from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.query_table import Rows
 from collegium.study.schema_table import known_people, read_private_rows, read_public_rows
-from collegium.study.study_data import OVERLAP_KEY, fingerprint_of
+from collegium.study.study_data import OVERLAP_KEY
 from collegium.synthesis.public_records import refuse_names_of_people, refuse_private_as_public
 from collegium.weighted_sums.whose import table_of
 
@@ -59,7 +60,7 @@ class SynthesisData:
 def read_tables(config: StudyConfig, observer: Observer, *, may_stream: bool) -> SynthesisData:
     """Read the schema, and those columns of all tables that it describes.
 
-    ``may_stream``: whether Parquet files may be read in batches, for each draw.
+    ``may_stream``: whether a table in Parquet files or a database may stay there, for each draw.
     """
     schema_path = config.path("synthesis.schema")
     assert schema_path is not None, "checked with the settings"
@@ -69,16 +70,14 @@ def read_tables(config: StudyConfig, observer: Observer, *, may_stream: bool) ->
     others: dict[str, Any] = {}
     fingerprints: dict[str, str] = {}
     for role in ("public", "test"):
-        path = config.path(f"data.{role}")
+        source = config.source(f"data.{role}")
         others[role] = None
-        if path is not None:
-            others[role] = read_public_rows(config, path, schema, names)
+        if source is not None:
+            others[role] = read_public_rows(config, source, schema, names)
             if not n_rows(others[role]):
                 raise InputError(f"data.{role} has no rows: give a file with some, or leave it out")
-            fingerprints[role] = fingerprint_of(path)
+            fingerprints[role] = fingerprint_of(source)
     rows = read_private_rows(config, schema, names, observer, may_stream=may_stream)
-    path = config.path("data.private")
-    assert path is not None, "checked with the settings"
     cells = Cells(schema, others["public"])
     arrangement = Arrangement(unit=ROW if config.data.owner is None else OWNER, direct=True)
     if config.data.public_may_overlap:
@@ -94,16 +93,16 @@ def read_tables(config: StudyConfig, observer: Observer, *, may_stream: bool) ->
         cells,
         others["public"],
         others["test"],
-        {"private": fingerprint_of(path), "schema": schema.digest, **fingerprints},
+        {"private": rows.fingerprint, "schema": schema.digest, **fingerprints},
         arrangement,
     )
 
 
 def _refuse_same_people(config: StudyConfig, role: str, rows: Rows) -> None:
     """Refuse public records of people who have private ones, and warn of such test records."""
-    path = config.path(f"data.{role}")
-    assert path is not None
-    known = known_people(config, path)
+    source = config.source(f"data.{role}")
+    assert source is not None
+    known = known_people(config, source)
     if known is None or not isinstance(rows.budgets, Budgets):
         return
     mine = as_names(np.asarray(rows.budgets.owners)[rows.budgets.record_owner])
