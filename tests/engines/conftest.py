@@ -56,6 +56,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip("Spark is not installed (PyPI: pyspark)")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("there is no Java, which Spark needs (Debian: default-jre-headless)")
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     folder = tmp_path_factory.mktemp("spark")
@@ -84,7 +85,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         session = builder.getOrCreate()
     yield session
     session.stop()
-    gateway = session.sparkContext._gateway
+    gateway = SparkContext._gateway
     gateway.shutdown()
     gateway.proc.stdin.close()  # the Java program ends when nobody can tell it anything any more
     gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = (
+        None  # whoever wants Spark afterwards starts it anew
+    )
