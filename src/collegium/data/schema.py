@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,12 +22,29 @@ from collegium.data.schema_column import DATE, TEXT, Column, column_from
 from collegium.data.schema_draft import drafted
 from collegium.durable import write_durably
 from collegium.errors import ConfigError, InputError
+from collegium.parameters import check_fields, setting, settings_of
 from collegium.toml_files import read_toml, toml_key, toml_text
 
 __all__ = ["Column", "Schema"]
 
-_KEYS = ("rows_per_owner", "columns")
+_KEYS = ("rows_per_owner", "columns", "tables")
 MOST_ROWS_PER_OWNER = 1_000_000
+
+
+@dataclass(frozen=True)
+class OtherTable:
+    """Another table of the same database, whose rows of a person are joined with each of that person's rows.
+
+    ``owner``: its column with whose a row is; None: as in the table itself.
+    ``rows_per_owner``: how many of its rows of one person count fully.
+    """
+
+    owner: str | None = setting(None, "Its column with whose a row is.", kind="text")
+    rows_per_owner: int = setting(1, "How many of its rows of one person count fully.", least=1)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_whole("rows_per_owner", self.rows_per_owner, most=MOST_ROWS_PER_OWNER)
 
 
 class Schema(Mapping[str, Column]):
@@ -43,6 +62,11 @@ class Schema(Mapping[str, Column]):
     rows_per_owner : int, default=1
         How many rows of one person count fully, in the unit of one row each. Who has more shares that much
         among them.
+    tables : dict of str to dict, optional
+        Other tables of the same database, joined by person: by name, ``owner`` (its column with whose a row
+        is; default: as in the table itself) and ``rows_per_owner`` (default 1). Their columns are named with
+        a point: ``"patients.birth"``. A person then has as many rows as pairs of rows, of which the product
+        of all ``rows_per_owner`` count fully. For tables in databases; in memory, join them first.
 
     Raises
     ------
@@ -63,10 +87,13 @@ class Schema(Mapping[str, Column]):
     ([39.0, 90.0, nan], [1, -1, 0])
     """
 
-    __slots__ = ("_columns", "_digest", "_notes", "_parts", "_rows_per_owner")
+    __slots__ = ("_columns", "_digest", "_notes", "_parts", "_rows_per_owner", "_tables")
 
     def __init__(
-        self, columns: Mapping[str, Column | Mapping[str, Any]], rows_per_owner: int = 1
+        self,
+        columns: Mapping[str, Column | Mapping[str, Any]],
+        rows_per_owner: int = 1,
+        tables: Mapping[str, OtherTable | Mapping[str, Any]] | None = None,
     ) -> None:
         if not isinstance(columns, Mapping) or not columns:
             raise InputError(
@@ -77,6 +104,10 @@ class Schema(Mapping[str, Column]):
         self._parts: dict[str, Column] = {}
         self._refuse_parts_of_dates()
         self._rows_per_owner = int(rows_per_owner)
+        self._tables = _tables_from({} if tables is None else tables, self._columns)
+        check_whole(
+            "rows_per_owner of all tables together", self.rows_per_owner, most=MOST_ROWS_PER_OWNER
+        )
         self._notes: Mapping[str, str] = {}
         self._digest = hashlib.sha256(
             json.dumps(self._canonical(), sort_keys=True, ensure_ascii=True).encode()
@@ -89,8 +120,13 @@ class Schema(Mapping[str, Column]):
 
     @property
     def rows_per_owner(self) -> int:
-        """How many rows of one person count fully."""
-        return self._rows_per_owner
+        """How many rows of one person count fully: of joined tables, pairs of rows."""
+        return self._rows_per_owner * math.prod(one.rows_per_owner for one in self._tables.values())
+
+    @property
+    def tables(self) -> Mapping[str, OtherTable]:
+        """Other tables that are joined by person, by name."""
+        return MappingProxyType(self._tables)
 
     @property
     def digest(self) -> str:
@@ -204,7 +240,7 @@ class Schema(Mapping[str, Column]):
                 raise InputError(f"unknown key {key}: {nearest(key, _KEYS)}")
         if "columns" not in given:
             raise InputError("it describes no column: write a section such as [columns.age]")
-        return cls(given["columns"], given.get("rows_per_owner", 1))
+        return cls(given["columns"], given.get("rows_per_owner", 1), given.get("tables"))
 
     @classmethod
     def from_public(
@@ -252,6 +288,9 @@ class Schema(Mapping[str, Column]):
             f"# {what_is_counted(self._rows_per_owner)}",
             f"rows_per_owner = {self._rows_per_owner}",
         ]
+        for name, table in self._tables.items():
+            lines += ["", f"[tables.{toml_key(name)}]"]
+            lines += [f"{key} = {toml_text(value)}" for key, value in _said(table).items()]
         for name, column in self._columns.items():
             lines += ["", f"[columns.{toml_key(name)}]"]
             lines += [f"# {line}" for line in self._notes.get(name, "").splitlines()]
@@ -267,7 +306,41 @@ class Schema(Mapping[str, Column]):
             name: {key: _plain(value) for key, value in column.said().items()}
             for name, column in self._columns.items()
         }
-        return {"rows_per_owner": self._rows_per_owner, "columns": columns}
+        said = {"rows_per_owner": self._rows_per_owner, "columns": columns}
+        if self._tables:  # so that schemas of one table keep their digests
+            said["tables"] = {name: _said(one) for name, one in self._tables.items()}
+        return said
+
+
+def _said(table: OtherTable) -> dict[str, Any]:
+    owner = {} if table.owner is None else {"owner": table.owner}
+    return {**owner, "rows_per_owner": table.rows_per_owner}
+
+
+def _tables_from(given: Any, columns: Mapping[str, Column]) -> dict[str, OtherTable]:
+    if not isinstance(given, Mapping):
+        raise InputError(f"tables must be sections with a table's name, got {shown(given)}")
+    found = {}
+    for name, one in given.items():
+        where = f"tables.{name}"
+        if not isinstance(one, Mapping | OtherTable):
+            raise InputError(f"{where} must be a section with keys, got {shown(one)}")
+        if isinstance(one, Mapping):
+            allowed = list(settings_of(OtherTable))
+            for key in one:
+                if key not in allowed:
+                    raise InputError(f"unknown key {where}.{key}: {nearest(str(key), allowed)}")
+            try:
+                one = OtherTable(**one)
+            except InputError as error:
+                raise InputError(f"{where}.{error}") from None
+        if not any(column.startswith(f"{name}.") for column in columns):
+            raise InputError(
+                f"{where} is joined, but no column of it is described: write a section such as "
+                f'[columns."{name}.age"], or remove it'
+            )
+        found[str(name)] = one
+    return found
 
 
 def what_is_counted(rows_per_owner: int) -> str:

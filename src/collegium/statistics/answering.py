@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from collegium.accounting.events import Composition, Event, Nothing
 from collegium.accounting.gaussian import gdp_epsilon, gdp_to_pure
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.promises import ONLY_PURE, Promise
+from collegium.data.engines.connections import EngineError
 from collegium.data.schema import Schema
 from collegium.data.schema_column import DATE, FLAG, plain
 from collegium.errors import InputError, PrivacyWarning
@@ -337,6 +339,19 @@ class Answering:
         for sums, steps in zip(all_sums, found, strict=True):
             sums.sensitive_steps += steps
 
+    @contextlib.contextmanager
+    def _charging_failures(self, events: Sequence[Event], share: float) -> Iterator[None]:
+        """Whether an engine stops with an error may depend on a single row: that is an answer, too."""
+        try:
+            yield
+        except EngineError as error:
+            if events:
+                self._charge(events, share)
+            raise EngineError(
+                f"{error}; the question stays charged, since an error may tell of somebody's row, and "
+                "nothing was answered"
+            ) from None
+
     def _sums(self, question: Question, share: float, query: int) -> Answer:
         asked, sizes = question.asked, self._table.sizes
         learning = self._learning(question, share)
@@ -344,8 +359,10 @@ class Answering:
         weighings = [sums.weighing for sums, _ in steps]
         if learning is None:
             features = self._features(asked)
-            self._added(features, [sums for sums, _ in steps])
-            event = self._charge([one for _, one in steps], share)
+            events = [one for _, one in steps]
+            with self._charging_failures(events, share):
+                self._added(features, [sums for sums, _ in steps])
+            event = self._charge(events, share)
             noisy = [
                 sums.noisy(self._noise, query, f"sums {step}")
                 for step, (sums, _) in enumerate(steps)
@@ -405,7 +422,8 @@ class Answering:
         """
         asked, sizes, rounds = question.asked, self._table.sizes, learning.rounds
         first, events = steps[0][0], [event for _, event in steps]
-        self._added(learning.features[0], [first])
+        with self._charging_failures(events, share):
+            self._added(learning.features[0], [first])
         event = self._charge(events if self._charges_at_most else events[:1], share)
         noisy = first.noisy(self._noise, query, "first round")
         heard = Heard.of(first.weighing, sizes, self.confidence, learning.features[0].spread)
@@ -420,7 +438,8 @@ class Answering:
         limit = steps[1][0].weighing.weights * float(rounds.paid_second.max()) * (1 - 2.0**-50)
         paid = np.minimum(rounds.second(sizes, found, most), limit)
         second, own = self._step(learning.features[1], paid)
-        self._added(learning.features[1], [second])
+        with self._charging_failures([] if self._charges_at_most else [own], 0.0):
+            self._added(learning.features[1], [second])
         if not self._charges_at_most:
             event = Composition((event, self._charge([own], 0.0)))
         again = second.noisy(self._noise, query, "second round")
@@ -565,10 +584,13 @@ class Answering:
         each = [
             self._priced(one, part, features) for one, part in self._each_level(question, share)
         ]
-        ranks = [
-            quantiles.Ranks.of(self._table, features, column, priced.weighing) for priced, _ in each
-        ]
-        event = self._charge([one for _, events in each for one in events], share)
+        charged = [one for _, events in each for one in events]
+        with self._charging_failures(charged, share):
+            ranks = [
+                quantiles.Ranks.of(self._table, features, column, priced.weighing)
+                for priced, _ in each
+            ]
+        event = self._charge(charged, share)
         by_level = []
         for place, (one, (priced, _)) in enumerate(zip(ranks, each, strict=True)):
             heard = Heard.of(priced.weighing, self._table.sizes, self.confidence)
@@ -607,6 +629,11 @@ class Answering:
                     "uniform ones here: leave weights out"
                 )
                 warnings.warn(notes[-1], PrivacyWarning, stacklevel=5)
+        if why := self._table.why_here(question.asked.needs):
+            notes.append(
+                f"{why}, so rows were read here, which takes longer: a view in which it has the type of the "
+                "schema is added up where it lies"
+            )
         if question.asked.kind == "quantile" and not question.interval:
             notes.append(
                 "without an interval nothing tells how far off a value is, or whether there is "

@@ -55,7 +55,10 @@ class Statistics(Answering):
     ----------
     frame : DataFrame, Table, str, Path or list of these
         One row per record: of pandas, polars or pyarrow, in memory; or Parquet files, which are read in
-        batches.
+        batches; or a table in a database, ``"duckdb:///FILE#TABLE"``, ``"postgresql://HOST/DATABASE#TABLE"``
+        or a table of Ibis in DuckDB, PostgreSQL or Spark: that is added up where it lies, in one snapshot
+        until the session is closed. ``"sqlite:///FILE#TABLE"`` and ``"FILE.xlsx#SHEET"`` are read into
+        memory.
     budgets : Policy, Budgets, array-like of float of shape (n_rows,), float or Budget
         What each row's owner grants: a policy, where the table says each one's level (``privacy``); otherwise
         as for :class:`~collegium.DPSGDClassifier`.
@@ -410,6 +413,7 @@ class Statistics(Answering):
         with self._one_at_a_time:
             if self._spending is not None and not self._closed:
                 self._spending.settle(self._account, self._charged)
+            self._table.close()
             self._closed = True
 
     def __enter__(self) -> Self:

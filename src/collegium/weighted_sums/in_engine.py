@@ -9,6 +9,7 @@ table in memory, to the bit.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,14 +18,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.budgets import Budget, Policy, unknown_level
+from collegium.budgets import Budget, Budgets, Policy, unknown_level
 from collegium.checks import nearest
 from collegium.checks import people as counted_people
 from collegium.data.engines.columns import InTable, Key, Number, OfExpressions, choice, real
-from collegium.data.engines.connections import Connection, opened
+from collegium.data.engines.connections import Connection, EngineError, StatementError, opened
 from collegium.data.schema import Schema
 from collegium.errors import InputError, RecordError
 from collegium.names import as_names
+from collegium.weighted_sums.conformance import refuse_other_answers
 from collegium.weighted_sums.reading import Reading
 from collegium.weighted_sums.sums import added_up
 from collegium.weighted_sums.weighing import Batch, Weighing
@@ -66,8 +68,9 @@ class InEngine:
         self, given: Any, policy: Policy, privacy: str, owner: str | None, schema: Schema
     ) -> None:
         self._engine: Connection = opened(given)
-        self._schema = schema
+        self._schema, self._failed = schema, False
         try:
+            refuse_other_answers(self._engine)
             self._open(policy, privacy, owner)
         except BaseException:
             self._engine.close()
@@ -75,14 +78,14 @@ class InEngine:
 
     def _open(self, policy: Policy, privacy: str, owner: str | None) -> None:
         table = self._engine.table
-        for column in (privacy, *((owner,) if owner else ())):
-            if column not in table.columns:
-                raise InputError(
-                    f"the table has no column {column!r}: {nearest(column, list(table.columns))}"
-                )
+        if owner is not None:
+            _require(table, owner)
+        table = self._with_tables(table, owner)
+        table, level = self._with_levels(table, privacy, owner)
+        self._table, self._level, self._owner = table, level, owner
         self._columns = InTable(table, self._schema)
         self.named = owner is not None
-        counted = self._counted(table, privacy, owner)
+        counted = self._counted()
         self._levels = _levels_of(counted, policy)
         budgets = list(policy.levels.items())
         owned = np.zeros(len(budgets) + 1, dtype=np.int64)
@@ -95,17 +98,13 @@ class InEngine:
         place = {int(level): number for number, level in enumerate(used)}
         self.groups: Mapping[str, Budget] = {budgets[i][0]: budgets[i][1] for i in used}
         self.sizes = self.here = owned[used]
-        group_of = {
-            level: place[number] for level, number in self._levels.items() if number in place
-        }
+        group_of = {word: place[number] for word, number in self._levels.items() if number in place}
+        heard = [one for one in counted if one.level in group_of]
         self._rows_of = np.zeros(len(used), dtype=np.int64)
-        for one in counted:
-            if one.level in group_of:
-                self._rows_of[group_of[one.level]] += one.people * one.rows
-        self._most_rows_of_one = max(
-            (one.rows for one in counted if one.level in group_of), default=1
-        )
-        self._base = self._with_groups(table, privacy, owner, group_of)
+        for one in heard:
+            self._rows_of[group_of[one.level]] += one.people * one.rows
+        self._most_rows_of_one = max(one.rows for one in heard)
+        self._base = self._with_groups(group_of)
 
     def close(self) -> None:
         """End the snapshot."""
@@ -113,27 +112,82 @@ class InEngine:
 
     # ----------------------------------------------------------------------------- people
 
-    def _counted(self, table: Any, privacy: str, owner: str | None) -> list[_Counted]:
-        """Count people by level and number of rows, without a name leaving the engine."""
-        level = table[privacy]
+    def _with_tables(self, table: Any, owner: str | None) -> Any:
+        """Join the tables that the schema names, by person: all rows of one with all rows of the other."""
+        for name, its in self._schema.tables.items():
+            if owner is None:
+                raise InputError(
+                    f"table {name!r} of the schema is joined by person, but no column says whose a row is: "
+                    "give owner"
+                )
+            other = self._engine.other(name)
+            key = its.owner or owner
+            _require(other, key, f"table {name!r}")
+            columns = {
+                one: other[one.removeprefix(f"{name}.")]
+                for one in self._schema
+                if one.startswith(f"{name}.")
+                and _require(other, one.removeprefix(f"{name}."), name)
+            }
+            joined = other.select(**{f"collegium_{name}": other[key]}, **columns)
+            table = table.left_join(joined, table[owner] == joined[f"collegium_{name}"])
+        return table
+
+    def _with_levels(self, table: Any, privacy: str, owner: str | None) -> tuple[Any, str]:
+        """Find everybody's level: in a column, or in one of another table, in which each is there once.
+
+        Whoever is not in that table has chosen nothing, and is not in ours then, either.
+        """
+        name, dot, column = privacy.rpartition(".")
+        if privacy in table.columns or not dot:
+            _require(table, privacy)
+            return table, privacy
         if owner is None:
-            found = table.group_by(level=level).agg(people=lambda t: t.count())
-            return [_Counted(level, 1, int(people)) for level, people in self._engine.fetch(found)]
-        each = table.group_by(owner=table[owner]).agg(
-            low=level.min(), high=level.max(), rows=level.count(), all=table.count()
-        )
-        found = each.group_by(
-            low=each.low, high=each.high, full=each.rows == each["all"], rows=each["all"],
-            nobody=each.owner.isnull(),
-        ).agg(people=lambda t: t.count())  # fmt: skip
-        rows = self._engine.fetch(found)
-        if nameless := sum(int(n) for *_, rows_of, nobody, n in rows if nobody for n in [rows_of]):
             raise InputError(
-                f"{nameless:,} rows have no name in column {owner!r}: give each row its person's name"
+                f"levels in another table ({privacy}) are found by person, but no column says whose a row "
+                "is: give owner"
+            )
+        other = self._engine.other(name)
+        _require(other, column, f"table {name!r}")
+        _require(other, owner, f"table {name!r}")
+        each = other.group_by(owner=other[owner]).agg(n=other.count())
+        twice = self._engine.fetch(each.filter(each.n > 1).aggregate(people=each.count()))[0][0]
+        if twice:
+            raise InputError(
+                f"table {name!r} has several rows of {counted_people(int(twice))}: it must say each person's "
+                "level once"
+            )
+        its = other.select(collegium_person=other[owner], collegium_level=other[column])
+        return table.inner_join(its, table[owner] == its.collegium_person), "collegium_level"
+
+    def _each(self) -> Any:
+        """Each person, with the lowest and the highest level of their rows, and how many rows they have."""
+        table, level = self._table, self._table[self._level]
+        return table.group_by(owner=table[self._owner]).agg(
+            low=level.min(),
+            high=level.max(),
+            full=level.count() == table.count(),
+            rows=table.count(),
+        )
+
+    def _counted(self) -> list[_Counted]:
+        """Count people by level and number of rows, without a name leaving the engine."""
+        table = self._table
+        if self._owner is None:
+            found = table.group_by(level=table[self._level]).agg(people=lambda t: t.count())
+            return [_Counted(level, 1, int(people)) for level, people in self._engine.fetch(found)]
+        each = self._each()
+        found = each.group_by(
+            low=each.low, high=each.high, full=each.full, rows=each.rows, nobody=each.owner.isnull()
+        ).agg(people=lambda t: t.count())
+        answers = self._engine.fetch(found)
+        if nameless := sum(int(rows) for *_, rows, nobody, _ in answers if nobody):
+            raise InputError(
+                f"{nameless:,} rows have no name in column {self._owner!r}: give each row its person's name"
             )
         torn = sum(
-            int(n)
-            for low, high, full, _, _, n in rows
+            int(people)
+            for low, high, full, _, _, people in answers
             if low != high or (low is not None and not full)
         )
         if torn:
@@ -141,24 +195,66 @@ class InEngine:
                 f"{counted_people(torn)} with two levels: all records of one person need the same level",
                 0,
             )
-        return [_Counted(low, int(number), int(n)) for low, _, _, number, _, n in rows]
+        return [_Counted(low, int(rows), int(people)) for low, _, _, rows, _, people in answers]
 
-    def _with_groups(
-        self, table: Any, privacy: str, owner: str | None, group_of: Mapping[Any, int]
-    ) -> Any:
+    def _with_groups(self, group_of: Mapping[Any, int]) -> Any:
         """The rows of those who granted something, with their group and how many rows their owner has."""
         import ibis
 
-        level = table[privacy]
+        table = self._table
+        level = table[self._level]
         group = ibis.cases(
             *((level == word, place) for word, place in group_of.items()), else_=None
         )
         more = {_GROUP: group.cast("int64")}
-        if owner is not None:
-            more[_OWNER] = table[owner]
-            more[_ROWS] = table.count().over(ibis.window(group_by=table[owner])).cast("float64")
+        if self._owner is not None:
+            own = table[self._owner]
+            more[_OWNER] = own
+            more[_ROWS] = table.count().over(ibis.window(group_by=own)).cast("float64")
         found = table.mutate(**more)
         return found.filter(found[_GROUP].notnull())
+
+    def people(self, policy: Policy) -> Budgets:
+        """Who granted what, one record for each person, for a ledger, which knows their names. Sensitive."""
+        if self._owner is None:
+            raise InputError(
+                "a ledger keeps account of people, but no column says whose a row is: give owner"
+            )
+        each = self._each()
+        names: list[Any] = []
+        levels: list[Any] = []
+        rows: list[int] = []
+        for batch in self._engine.stream(each.select("owner", "low", "rows")):
+            for found, column in zip((names, levels, rows), batch.columns, strict=True):
+                found.extend(column.to_pylist())
+        self._names, self._rows_of_each = names, np.array(rows, dtype=np.int64)
+        return policy.assign(as_names(levels), as_names(names))
+
+    def only(self, budgets: Budgets, rows: NDArray[np.intp]) -> None:
+        """Ask these of :meth:`people` alone, who have budgets of their own by now.
+
+        Their names go to the engine as rows of a table that only this connection has: in no statement.
+        """
+        sizes = budgets.public_sizes()
+        used = [name for name in budgets.group_names if sizes[name]]
+        place = np.array([used.index(n) if n in used else -1 for n in budgets.group_names], np.intp)
+        group = place[budgets.owner_group[budgets.record_owner]]
+        heard = np.flatnonzero(group >= 0)
+        own, group = self._rows_of_each[rows][heard], group[heard]
+        names = [self._names[i] for i in rows[heard].tolist()]
+        self.groups = {name: budgets.groups[name] for name in used}
+        self.sizes = np.array([sizes[name] for name in used], dtype=np.int64)
+        self.here = np.bincount(group, minlength=len(used)).astype(np.int64)
+        self._rows_of = np.bincount(group, weights=own, minlength=len(used)).astype(np.int64)
+        self._most_rows_of_one = int(own.max())
+        people = self._engine.people(
+            {"collegium_name": names, _GROUP: group.tolist(), _ROWS: own.tolist()}
+        )
+        table = self._table
+        found = table.inner_join(people, table[self._owner] == people.collegium_name)
+        self._base = found.mutate(
+            **{_OWNER: found[self._owner], _ROWS: found[_ROWS].cast("float64")}
+        )
 
     @property
     def _counts_rows(self) -> bool:
@@ -213,17 +309,35 @@ class InEngine:
     # ------------------------------------------------------------------------------- sums
 
     def summed(self, reading: Reading, weighings: Sequence[Weighing]) -> list[Steps]:
-        """Add up what is read off all rows, with each of these weights. Sensitive."""
-        if self.why_here(reading.needs):
-            return added_up(self.batches(reading.needs), reading, weighings)
-        return _Summing(self, reading, weighings).steps()
+        """Add up what is read off all rows, with each of these weights. Sensitive.
+
+        Raises EngineError if the engine stops, which may tell of somebody's row: to be charged.
+        """
+        with self.asking():
+            if self.why_here(reading.needs):
+                return added_up(self.batches(reading.needs), reading, weighings)
+            return _Summing(self, reading, weighings).steps()
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Whatever is asked: nothing more after an error, with which the snapshot ends."""
+        if self._failed:
+            raise InputError(
+                f"{self._engine.name} stopped with an error before, and with it the snapshot ended: open "
+                "another session; this question cost nothing"
+            )
+        try:
+            yield
+        except (EngineError, StatementError):
+            self._failed = True
+            raise
 
     def _refuse_changed(self, n_seen: NDArray[np.int64]) -> None:
         """Refuse a table that has other rows than when people and levels were counted."""
         if not np.array_equal(n_seen, self._rows_of):
-            raise InputError(
+            raise EngineError(
                 "the table has changed since the session was opened, when people and levels were counted: "
-                "open another session; if this question was charged already, it stays charged"
+                "open another session"
             )
 
 
@@ -256,8 +370,8 @@ class _Summing:
         algebra = OfExpressions()
         inside = reading.where.holds(columns)
         numbers = self._numbers(columns)
-        for one in (*keys, *numbers):
-            inside = inside & one.expression.notnull()
+        for known in [one.expression for one in keys] + [one.expression for one in numbers]:
+            inside = inside & known.notnull()
         if reading.grid is not None:
             near = reading.grid.place(_no_tiny(numbers[0], reading.grid.lower), algebra)
             keys.append(Key(near.expression.cast("int64")))
@@ -379,6 +493,12 @@ def _no_tiny(x: Number, lower: float) -> Number:
     return Number(choice((x - lower).expression < real(1e-200), real(lower), x.expression))
 
 
+def _require(table: Any, column: str, what: str = "the table") -> bool:
+    if column not in table.columns:
+        raise InputError(f"{what} has no column {column!r}: {nearest(column, list(table.columns))}")
+    return True
+
+
 def _null_of(key: Key) -> Any:
     import ibis
 
@@ -408,8 +528,6 @@ def _numbered(names: pd.Series, numbers: dict[Any, int]) -> NDArray[np.intp]:
 
 def _array(column: Any, kind: str) -> NDArray[Any]:
     values = column.to_numpy(zero_copy_only=False)
-    if kind in ("category", "flag"):
-        return np.asarray(
-            np.where(pd.isna(values), -1, np.nan_to_num(values.astype(np.float64))), dtype=np.int64
-        )
-    return np.asarray(values, dtype=np.float64)
+    if kind not in ("category", "flag"):
+        return np.asarray(values, dtype=np.float64)
+    return np.asarray(np.nan_to_num(values.astype(np.float64), nan=-1.0), dtype=np.int64)

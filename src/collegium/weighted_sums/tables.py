@@ -83,6 +83,14 @@ class Table(Protocol):
         """Add up what is read off all rows, with each of these weights: (n_cells, width) each. Sensitive."""
         ...
 
+    def why_here(self, names: Sequence[str]) -> str:
+        """Why rows of a table that lies elsewhere are read here for these columns; "": they are not."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was held open to read it."""
+        ...
+
 
 class ByBatches:
     """A table whose rows are added up here, some at a time."""
@@ -94,6 +102,13 @@ class ByBatches:
     def summed(self, reading: Reading, weighings: Sequence[Weighing]) -> list[NDArray[np.int64]]:
         """Add up what is read off all rows, with each of these weights. Sensitive."""
         return added_up(self.batches(reading.needs), reading, weighings)
+
+    def why_here(self, names: Sequence[str]) -> str:
+        """They lie here."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
 
 class InMemory(ByBatches):

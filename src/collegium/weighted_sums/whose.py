@@ -22,6 +22,7 @@ from collegium.zero_and_public_budgets import has_budget, subset
 if TYPE_CHECKING:
     from collegium.ledger.event_spending import EventSpending
     from collegium.ledger.ledger import Ledger
+    from collegium.weighted_sums.in_engine import InEngine
 
 S = TypeVar("S", bound="EventSpending")
 
@@ -92,6 +93,14 @@ def whose(
     if (files or is_in_engine(frame)) and ledger is None and everybody is None:
         table = elsewhere(frame, budgets, privacy, owner, schema)
         return Whose(table, None, relation_of(neighbours), 1.0)
+    if is_in_engine(frame):
+        if everybody is not None:
+            raise InputError(
+                "with other parties, rows are added up here: read the table, and give it in memory"
+            )
+        return _on_ledger(
+            frame, budgets, schema, privacy, owner, neighbours, ledger, spending, noise_seed, spend
+        )
     if files:
         frame = read_all(files)
     refuse_empty(frame)
@@ -106,6 +115,33 @@ def whose(
     if everybody is not None:
         granted = everybody(granted, relation)
     return Whose(InMemory(frame, granted, schema), on_ledger, relation, granted.kept)
+
+
+def _on_ledger(
+    frame: Any,
+    budgets: Any,
+    schema: Schema,
+    privacy: str | None,
+    owner: str | None,
+    neighbours: str | None,
+    ledger: Any,
+    spending: Callable[[], type[S]],
+    noise_seed: int | None,
+    spend: float,
+) -> Whose[S]:
+    """People of a table in an engine, whom a ledger knows by name; rows stay where they are."""
+    table = in_engine(frame, budgets, privacy, owner, schema)
+    try:
+        granted = table.people(budgets)
+        rows = has_budget(granted)
+        granted = subset(granted, rows)
+        relation, its = spending().begin(ledger, granted, neighbours, noise_seed, spend)
+        ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
+        table.only(its.budgets, rows[its.records])
+    except BaseException:
+        table.close()
+        raise
+    return Whose(table, its, relation, its.budgets.kept)
 
 
 def held(frame: Any) -> Any:
@@ -125,18 +161,29 @@ def elsewhere(
     frame: Any, budgets: Any, privacy: str | None, owner: str | None, schema: Schema
 ) -> Table:
     """A table in files or in an engine, which says itself what each row's owner granted."""
+    if is_in_engine(frame):
+        return in_engine(frame, budgets, privacy, owner, schema)
+    from collegium.weighted_sums.streamed import InParquet  # pyarrow's readers come with it
+
+    return InParquet(paths_of(frame), *_says_itself(budgets, privacy), owner, schema)
+
+
+def in_engine(
+    frame: Any, budgets: Any, privacy: str | None, owner: str | None, schema: Schema
+) -> InEngine:
+    """A table that stays where it lies."""
+    from collegium.weighted_sums.in_engine import InEngine  # with which its engine comes
+
+    return InEngine(frame, *_says_itself(budgets, privacy), owner, schema)
+
+
+def _says_itself(budgets: Any, privacy: str | None) -> tuple[Policy, str]:
     if not isinstance(budgets, Policy) or privacy is None:
         raise InputError(
             "for tables in files and databases, budgets must be a Policy, and privacy the column with each "
             "row's level: give both, or read the table and give it"
         )
-    if is_in_engine(frame):
-        from collegium.weighted_sums.in_engine import InEngine  # with which its engine comes
-
-        return InEngine(frame, budgets, privacy, owner, schema)
-    from collegium.weighted_sums.streamed import InParquet  # pyarrow's readers come with it
-
-    return InParquet(paths_of(frame), budgets, privacy, owner, schema)
+    return budgets, privacy
 
 
 def table_of(

@@ -344,7 +344,7 @@ class InTable:
         if part.part == "age":
             then = [int(number) for number in part.on.split("-")]
             late = (month > then[1]) | ((month == then[1]) & (day.day().cast("int64") > then[2]))
-            found = then[0] - year - late.cast("int64")
+            found = then[0] - year - choice(late, 1, 0)
         return clipped(found.cast("float64"), column.lower, column.upper)
 
 

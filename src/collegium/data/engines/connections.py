@@ -29,6 +29,10 @@ class EngineError(InputError):
     """An engine stopped with an error. What it said is not told: it may quote somebody's row."""
 
 
+class StatementError(InputError):
+    """An engine does not take a statement, before it looked at any row."""
+
+
 class Connection(Protocol):
     """One snapshot of an engine's tables.
 
@@ -50,7 +54,10 @@ class Connection(Protocol):
         ...
 
     def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
-        """Rows of a small result, in Python's types."""
+        """Rows of a small result, in Python's types.
+
+        Raises StatementError where the engine refuses before it looks at rows, and otherwise EngineError.
+        """
         ...
 
     def stream(self, expression: Any) -> Iterator[Any]:
@@ -119,13 +126,26 @@ class _Engine:
         try:
             return self._backend.table(name, database=schema)
         except TableNotFound:
-            there = self._backend.list_tables(database=schema)
+            there = self._tables(schema)
             raise InputError(
                 f"{self.about} has no table {shown(name)} that may be read: {nearest(name, list(there))}"
             ) from None
 
+    def _tables(self, schema: str | None) -> list[str]:
+        return list(self._backend.list_tables(database=schema))
+
     def _sql(self, expression: Any) -> str:
-        return str(self._backend.compile(expression))
+        """Write an expression in SQL, if the engine takes it: asked before a row is looked at."""
+        sql = str(self._backend.compile(expression))
+        try:
+            with self._words():
+                self._explain(sql)
+        except EngineError as error:
+            raise StatementError(str(error)) from None
+        return sql
+
+    def _explain(self, sql: str) -> None:
+        raise NotImplementedError
 
     def _words(self) -> contextlib.AbstractContextManager[None]:
         return _without_its_words(self.name)
@@ -162,6 +182,14 @@ class _DuckDB(_Engine):
         if self._table is not None:
             self.frozen = False  # an expression may read files, or somebody's frame
 
+    def _explain(self, sql: str) -> None:
+        self._backend.con.execute(f"EXPLAIN {sql}").fetchall()
+
+    def _tables(self, schema: str | None) -> list[str]:
+        asked = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?"
+        found = self._backend.con.execute(asked, [schema or "main"]).fetchall()
+        return [name for (name,) in found]
+
     def _look_for_views(self, table: str) -> None:
         """A view may read files, which change under any snapshot."""
         found = self._backend.con.execute(
@@ -177,7 +205,7 @@ class _DuckDB(_Engine):
     def stream(self, expression: Any) -> Iterator[Any]:
         sql = self._sql(expression)
         with self._words():
-            yield from self._backend.con.execute(sql).to_arrow_reader(ROWS)
+            yield from self._backend.con.sql(sql).to_arrow_reader(ROWS)
 
     def people(self, columns: Mapping[str, Sequence[Any]]) -> Any:
         import pyarrow as pa
@@ -233,6 +261,10 @@ class _PostgreSQL(_Engine):
         con.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         con.execute("SET LOCAL extra_float_digits = 1")
         con.execute("SELECT count(*) FROM pg_class")  # from here on the snapshot stands
+
+    def _explain(self, sql: str) -> None:
+        with self._backend.con.transaction():
+            self._backend.con.execute(f"EXPLAIN {sql}")
 
     def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
         sql = self._sql(expression)
@@ -297,8 +329,11 @@ class _Spark(_Engine):
         self._session = self._backend._session
         self._views: list[str] = []
         with self._words():
-            self._frame = self._session.sql(self._sql(self._table)).persist()
+            self._frame = self._session.sql(str(self._backend.compile(self._table))).persist()
             self._table = self._view(self._frame)
+
+    def _explain(self, sql: str) -> None:
+        self._session.sql(sql)
 
     def _view(self, frame: Any) -> Any:
         name = "collegium_" + uuid.uuid4().hex
