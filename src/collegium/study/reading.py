@@ -21,7 +21,7 @@ def read_records(config: StudyConfig, observer: Observer) -> tuple[StudyConfig, 
             "pass through this program into shards in the study's vault, which are removed once all has been "
             "learnt from them"
             if config.run.streaming
-            else "are read into this program's memory; with run.streaming = true they stay on the disk"
+            else "are read into this program's memory (run.streaming = true reads them piece by piece)"
         )
         observer.note(f"rows of {place.name} leave the database to be learnt from: they {goes}")
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)

@@ -357,7 +357,8 @@ def _refuse_what_needs_memory(config: StudyConfig) -> None:
         ),
         (
             place is not None and place.in_memory,
-            "SQLite and workbooks are read into memory: export the table to Parquet, or leave it out",
+            "SQLite and workbooks are read into memory: export the table to Parquet, or leave run.streaming "
+            "out",
         ),
         (config.data.public is None, "a split needs all records at once: give data.public"),
         (config.data.target is None, "labels must be a column: give data.target"),
