@@ -523,7 +523,7 @@ def _levels_of(counted: Sequence[_Counted], policy: Policy) -> dict[Any, int]:
 def _numbered(names: pd.Series, numbers: dict[Any, int]) -> NDArray[np.intp]:
     codes, found = pd.factorize(names)
     of_each = [numbers.setdefault(name, len(numbers)) for name in found.tolist()]
-    return np.asarray(of_each, dtype=np.intp)[codes]
+    return np.asarray(np.asarray(of_each, dtype=np.intp)[codes])
 
 
 def _array(column: Any, kind: str) -> NDArray[Any]:
