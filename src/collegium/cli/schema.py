@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -82,7 +82,7 @@ def init(
         check_choice("decimal", decimal, (".", ","))
     refuse_taken(out_file)
     schema = Schema.from_public(
-        _public_records(public),
+        public,
         separator=separator,
         decimal=decimal,
         dates=dates,
@@ -124,15 +124,6 @@ def show(
     out.print(_table(schema))
     counted = what_is_counted(schema.rows_per_owner)
     out.print(f"{counted} Digest: {schema.digest[:16]}…", soft_wrap=True)
-
-
-def _public_records(given: str) -> Any:
-    """Take the path of a file; read a table in a database or workbook."""
-    from collegium.data.engines.places import Place
-    from collegium.data.engines.sources import read_whole, source_of
-
-    source = source_of(given)
-    return read_whole(source).records if isinstance(source, Place) else source
 
 
 def _table(schema: Schema) -> Table:

@@ -17,6 +17,8 @@ from collegium.checks import shown
 from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
 from collegium.data.datasets.table_files import read_table
 from collegium.data.date_format import DateFormat, date_format_of, day_of
+from collegium.data.engines.places import place_of
+from collegium.data.engines.sources import read_whole
 from collegium.data.number_format import NumberFormat, are_numbers, format_of
 from collegium.data.schema_arrays import n_rows, series_of, values_of
 from collegium.data.schema_column import (
@@ -49,13 +51,16 @@ def drafted(
 ) -> tuple[dict[str, Column], dict[str, str]]:
     """Describe the columns of public records.
 
-    ``records``: a table, or the path of a CSV or Parquet file.
+    ``records``: a table, the path of a CSV or Parquet file, or what names a table in a database.
     ``separator``, ``decimal``: of a CSV file; default: what it shows.
     ``dates``: an example of how dates are written, where records leave it open.
     Returns ``columns``, by name.
     Returns ``notes``: what to check, by name of the column.
     """
-    if isinstance(records, (str, os.PathLike)):
+    place = place_of(records)
+    if place is not None:
+        records = read_whole(place).records
+    elif isinstance(records, (str, os.PathLike)):
         records = read_table(Path(records), separator=separator, as_text=True)
     if not n_rows(records):
         raise InputError(

@@ -67,7 +67,8 @@ class Data(Settings):
     )
     private: str | None = setting(
         None,
-        "File with the private records: .csv, .csv.gz, .parquet (file or folder), .npy or IDX.",
+        "The private records: .csv, .csv.gz, .parquet (file or folder), .xlsx, .npy or IDX; or a table in a "
+        "database: duckdb:///FILE#TABLE, sqlite:///FILE#TABLE, postgresql://USER@HOST/DATABASE#TABLE.",
         kind="path",
         example='"private.csv"',
     )
@@ -79,7 +80,7 @@ class Data(Settings):
     )
     public: str | None = setting(
         None,
-        "File with the public records: the same features. A target column in it is used to measure how "
+        "The public records, likewise: the same features. A target column of theirs is used to measure how "
         "right the released labels are, and for the list of classes where none is given.",
         kind="path",
         example='"public.csv"',
