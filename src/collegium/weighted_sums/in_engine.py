@@ -27,7 +27,7 @@ from collegium.data.schema import Schema
 from collegium.errors import InputError, RecordError
 from collegium.names import as_names
 from collegium.weighted_sums.conformance import refuse_other_answers
-from collegium.weighted_sums.reading import Reading
+from collegium.weighted_sums.reading import Reading, rounded
 from collegium.weighted_sums.sums import added_up
 from collegium.weighted_sums.weighing import Batch, Weighing
 
@@ -362,70 +362,86 @@ class _Summing:
             )
 
     def steps(self) -> list[Steps]:
-
-        table, reading = self._table, self._reading
+        """Ask, in one statement; each thing that several others are made of is a column of its own."""
+        table, reading, algebra = self._table, self._reading, OfExpressions()
         base = table._base
         columns = InTable(base, table._schema)
         keys = [columns.key(name) for name, _ in reading.by]
-        algebra = OfExpressions()
-        inside = reading.where.holds(columns)
         numbers = self._numbers(columns)
-        for known in [one.expression for one in keys] + [one.expression for one in numbers]:
-            inside = inside & known.notnull()
+        read = {f"k{place}": one.expression for place, one in enumerate(keys)}
+        read |= {f"x{place}": one.expression for place, one in enumerate(numbers)}
+        rows = base.select(
+            **read, **{one: base[one] for one in self._beside}, meant=reading.where.holds(columns)
+        )
+        inside = rows.meant
+        for place in range(len(numbers)):
+            inside = inside & rows[f"x{place}"].notnull()
+        more = {_INSIDE: inside}
+        for place, (_, one) in enumerate(reading.about):
+            x = _no_tiny(Number(rows[f"x{place}"]), one.lower)
+            if reading.grid is not None:
+                near = reading.grid.place(x, algebra)
+                more["near"] = near.expression.cast("int64")
+            elif not reading.counts:
+                more[f"c{place}"] = x.expression
+        by = [f"k{place}" for place in range(len(keys))]
         if reading.grid is not None:
-            near = reading.grid.place(_no_tiny(numbers[0], reading.grid.lower), algebra)
-            keys.append(Key(near.expression.cast("int64")))
-        more = {
-            f"k{place}": choice(inside, one.expression, _null_of(one))
-            for place, one in enumerate(keys)
-        }
-        more[_INSIDE] = inside
-        picked = [_GROUP, *more]
-        rows_matter = table._counts_rows and not reading.distinct and self._some_share
-        if rows_matter:
-            picked.append(_ROWS)
-        if reading.distinct and table._counts_rows:
-            picked.append(_OWNER)
-        if not reading.counts:
-            more |= {f"x{place}": one.expression for place, one in enumerate(numbers)}
-            picked += [f"x{place}" for place in range(len(numbers))]
-        rows = base.mutate(**more).select(*picked)
-        by = [f"k{place}" for place in range(len(keys))] + [_INSIDE, _GROUP]
+            by, keys = [*by, "near"], [*keys, Key(None)]
+        rows = rows.mutate(**more)
         if reading.counts:
-            return self._of_counts(rows, by, keys, rows_matter)
-        sums = {}
-        read = [Number(rows[f"x{place}"]) for place in range(len(numbers))]
-        lowers = [one.lower for _, one in reading.about]
-        read = [_no_tiny(one, low) for one, low in zip(read, lowers, strict=True)]
-        values = reading.coordinates(read, algebra)
+            return self._of_counts(rows, [*by, _INSIDE, _GROUP], keys)
+        return self._of_values(rows, [*by, _INSIDE, _GROUP], keys)
+
+    @property
+    def _beside(self) -> list[str]:
+        """Columns that are not of the schema."""
+        owner = self._reading.distinct and self._table._counts_rows
+        return [_GROUP, *([_ROWS] if self._rows_matter else []), *([_OWNER] if owner else [])]
+
+    @property
+    def _rows_matter(self) -> bool:
+        """Whether somebody has more rows than count, or may have by now."""
+        table, most = self._table, self._weighings[0].most_rows
+        share = table._most_rows_of_one > most or not table._engine.frozen
+        return table._counts_rows and not self._reading.distinct and share
+
+    def _of_values(self, rows: Any, by: list[str], keys: Sequence[Key]) -> list[Steps]:
+        """Add up steps by cell and group."""
+        table, reading, algebra = self._table, self._reading, OfExpressions()
+        numbers = [Number(rows[f"c{place}"]) for place in range(len(reading.about))]
+        scaled = reading.centred(numbers, algebra)
+        more = {f"c{place}": one.expression for place, one in enumerate(scaled)}
         for number, weighing in enumerate(self._weighings):
-            cap = self._cap(rows, weighing, rows_matter)
+            more[f"cap{number}"] = self._cap(rows, weighing).expression
+        rows = rows.mutate(**more)
+        values = reading.coordinates(
+            [Number(rows[f"c{place}"]) for place in range(len(numbers))], algebra
+        )
+        sums = {}
+        for number in range(len(self._weighings)):
             for j, value in enumerate(values):
-                added = algebra.floor(cap * value + 0.5).expression.cast("int64")
-                sums[f"s{number}_{j}"] = added.sum(where=rows[_INSIDE])
+                added = rounded(Number(rows[f"cap{number}"]) * value, algebra)
+                sums[f"s{number}_{j}"] = added.expression.cast("int64").sum(where=rows[_INSIDE])
         found = rows.group_by(by).agg(n=rows.count(), **sums)
         totals = [np.zeros((reading.n_cells, reading.width), np.int64) for _ in self._weighings]
         n_seen = np.zeros_like(table._rows_of)
         for row in table._engine.fetch(found.select(*by, "n", *sums)):
-            *key, inside_, group, n = row[: len(by) + 1]
+            *key, inside, group, n = row[: len(by) + 1]
             n_seen[int(group)] += int(n)
-            if not inside_:
+            if not inside or None in key:
                 continue
-            cell = self._cell(key, keys)
-            added_here = row[len(by) + 1 :]
+            cell, added_here = self._cell(key, keys), row[len(by) + 1 :]
             for number, total in enumerate(totals):
                 part = added_here[number * reading.width : (number + 1) * reading.width]
-                total[cell] += np.array([int(one or 0) for one in part], dtype=np.int64)
+                total[cell] += np.array([int(one) for one in part], dtype=np.int64)
         table._refuse_changed(n_seen)
         return totals
 
-    def _of_counts(
-        self, rows: Any, by: list[str], keys: Sequence[Key], rows_matter: bool
-    ) -> list[Steps]:
+    def _of_counts(self, rows: Any, by: list[str], keys: Sequence[Key]) -> list[Steps]:
         """Count rows, or people, by cell, group and number of rows; what each weighs is added up here."""
         table, reading = self._table, self._reading
         distinct = reading.distinct and table._counts_rows
-        by = [*by, *([_ROWS] if rows_matter else [])]
+        by = [*by, *([_ROWS] if self._rows_matter else [])]
         counted = rows.count() if not distinct else rows[_OWNER].nunique()
         found = rows.group_by(by).agg(n=rows.count(), heads=counted).select(*by, "n", "heads")
         answers = table._engine.fetch(found)
@@ -435,10 +451,10 @@ class _Summing:
         for row in answers:
             group = int(row[place + 1])
             n_seen[group] += int(row[-2])
-            if row[place]:
+            if row[place] and None not in row[:place]:
                 cells.append(self._cell(row[:place], keys))
                 groups.append(group)
-                own.append(int(row[place + 2]) if rows_matter else 1)
+                own.append(int(row[place + 2]) if self._rows_matter else 1)
                 heads.append(int(row[-1]))
         table._refuse_changed(n_seen)
         batch = Batch({}, np.array(groups, np.intp), np.array(own, np.int64))
@@ -459,24 +475,22 @@ class _Summing:
             return [Number(choice(reading.holds.holds(columns), real(1), real(0)))]
         return [columns.number(name) for name, _ in reading.about]
 
-    @property
-    def _some_share(self) -> bool:
-        """Whether somebody has more rows than count, or may have by now."""
-        most = self._weighings[0].most_rows
-        return self._table._most_rows_of_one > most or not self._table._engine.frozen
-
-    def _cap(self, rows: Any, weighing: Weighing, rows_matter: bool) -> Number:
+    def _cap(self, rows: Any, weighing: Weighing) -> Number:
+        """What a row may add: one number for each group, where nobody has more rows than count."""
         import ibis
 
+        weights = weighing.steps.astype(np.float64)
+        width = self._reading.width
+        if not self._rows_matter:
+            one_row = np.ones(len(weights), dtype=np.int64)
+            weights = np.asarray(weighing.cap_of(weights, one_row, width))
         group = rows[_GROUP]
-        steps = weighing.steps.tolist()
-        most = Number(
-            ibis.cases(
-                *((group == place, real(one)) for place, one in enumerate(steps)), else_=real(0)
-            )
-        )
-        own = Number(rows[_ROWS] if rows_matter else real(1))
-        return weighing.cap_of(most, own, self._reading.width, OfExpressions())  # type: ignore[no-any-return]
+        cases = [(group == place, real(one)) for place, one in enumerate(weights.tolist())]
+        most = Number(ibis.cases(*cases, else_=real(0)))
+        if not self._rows_matter:
+            return most
+        capped: Number = weighing.cap_of(most, Number(rows[_ROWS]), width, OfExpressions())
+        return capped
 
     def _cell(self, values: Sequence[Any], keys: Sequence[Key]) -> int:
         cell = 0

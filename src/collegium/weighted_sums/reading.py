@@ -139,14 +139,17 @@ class Reading:
         conditions = self.where.columns | (self.holds.columns if self.holds else frozenset())
         return tuple(sorted(names | conditions))
 
-    def coordinates(self, numbers: Sequence[Any], algebra: Algebra = ARRAYS) -> list[Any]:
-        """Coordinates of a row's numbers, which are within bounds; a float is one that all rows have."""
-        if self.vector is None:
-            raise TypeError("a reading that counts has no coordinates but 1")
-        centred = [
+    def centred(self, numbers: Sequence[Any], algebra: Algebra = ARRAYS) -> list[Any]:
+        """Scale numbers within bounds to [-1, 1]."""
+        return [
             algebra.within((x - one.lower) / one.width * 2.0 - 1.0, -1.0, 1.0)
             for x, (_, one) in zip(numbers, self.about, strict=True)
         ]
+
+    def coordinates(self, centred: Sequence[Any], algebra: Algebra = ARRAYS) -> list[Any]:
+        """Coordinates of a row's numbers in [-1, 1]; a float is one that all rows have."""
+        if self.vector is None:
+            raise TypeError("a reading that counts has no coordinates but 1")
         return [
             one if isinstance(one, float) else algebra.within(one, -1.0, 1.0)
             for one in self.vector(centred)
@@ -183,5 +186,5 @@ class Reading:
         cell = np.where(inside & known, cell, -1)
         if self.vector is None:
             return cell, np.ones((n, 1))
-        coordinates = self.coordinates(numbers)
+        coordinates = self.coordinates(self.centred(numbers))
         return cell, np.stack([np.broadcast_to(one, n) for one in coordinates], axis=1)
