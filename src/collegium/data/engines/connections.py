@@ -8,6 +8,7 @@ names of people that a ledger knows, and these go another way than statements do
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from collegium.errors import InputError
 ROWS = 1 << 17
 """Rows that leave an engine together."""
 _PEOPLE = "collegium_people"
+_ZONE = "spark.sql.session.timeZone"
 _THEIRS = ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "pyarrow", "ibis", "sqlglot")
 """Where exceptions come from whose words are an engine's."""
 _ENGINES = "DuckDB, PostgreSQL and Spark"
@@ -272,22 +274,12 @@ class _PostgreSQL(_Engine):
             return list(self._backend.con.execute(sql).fetchall())
 
     def stream(self, expression: Any) -> Iterator[Any]:
-        import pyarrow as pa
-
-        sql, names = self._sql(expression), list(expression.columns)
-        kinds = expression.schema().to_pyarrow()
+        sql = self._sql(expression)
         with self._words(), self._backend.con.cursor(name="collegium_rows") as cursor:
             cursor.itersize = ROWS
             cursor.execute(sql)
             while rows := cursor.fetchmany(ROWS):
-                columns = [list(column) for column in zip(*rows, strict=True)]
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        _as_arrow(column, kinds.field(name).type)
-                        for name, column in zip(names, columns, strict=True)
-                    ],
-                    names=names,
-                )
+                yield _batch(expression, rows)
 
     def people(self, columns: Mapping[str, Sequence[Any]]) -> Any:
         from psycopg import sql
@@ -330,6 +322,7 @@ class _Spark(_Engine):
         self._views: list[str] = []
         with self._words():
             self._frame = self._session.sql(str(self._backend.compile(self._table))).persist()
+            self._frame.count()  # in the caller's time zone; what is asked of it is asked in UTC
             self._table = self._view(self._frame)
 
     def _explain(self, sql: str) -> None:
@@ -341,36 +334,31 @@ class _Spark(_Engine):
         self._views.append(name)
         return self._backend.table(name)
 
+    @contextlib.contextmanager
+    def _words(self) -> Iterator[None]:
+        with super()._words():
+            before = self._session.conf.get(_ZONE)
+            self._session.conf.set(_ZONE, "UTC")
+            try:
+                yield
+            finally:
+                self._session.conf.set(_ZONE, before)
+
     def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
         sql = self._sql(expression)
         with self._words():
             return [tuple(row) for row in self._session.sql(sql).collect()]
 
     def stream(self, expression: Any) -> Iterator[Any]:
-        import pyarrow as pa
-
-        sql, names = self._sql(expression), list(expression.columns)
-        kinds = expression.schema().to_pyarrow()
+        sql = self._sql(expression)
         with self._words():
-            rows: list[Any] = []
+            rows = self._session.sql(sql).toLocalIterator()
+        while some := self._some(rows):
+            yield _batch(expression, some)
 
-            def batch() -> Any:
-                columns = zip(*rows, strict=True)
-                return pa.RecordBatch.from_arrays(
-                    [
-                        _as_arrow(list(column), kinds.field(name).type)
-                        for name, column in zip(names, columns, strict=True)
-                    ],
-                    names=names,
-                )
-
-            for row in self._session.sql(sql).toLocalIterator():
-                rows.append(tuple(row))
-                if len(rows) == ROWS:
-                    yield batch()
-                    rows = []
-            if rows:
-                yield batch()
+    def _some(self, rows: Iterator[Any]) -> list[Any]:
+        with self._words():
+            return list(itertools.islice(rows, ROWS))
 
     def people(self, columns: Mapping[str, Sequence[Any]]) -> Any:
         import pyarrow as pa
@@ -383,6 +371,18 @@ class _Spark(_Engine):
             for name in self._views:
                 self._session.catalog.dropTempView(name)
             self._frame.unpersist()
+
+
+def _batch(expression: Any, rows: Sequence[Sequence[Any]]) -> Any:
+    """Make a record batch of rows, of the types of an expression."""
+    import pyarrow as pa
+
+    kinds = expression.schema().to_pyarrow()
+    cells = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [_as_arrow(list(column), field.type) for column, field in zip(cells, kinds, strict=True)],
+        names=kinds.names,
+    )
 
 
 def _as_arrow(cells: list[Any], kind: Any) -> Any:
