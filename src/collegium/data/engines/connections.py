@@ -126,6 +126,7 @@ class _Engine:
         from ibis.common.exceptions import TableNotFound
 
         try:
+            self.frozen = self.frozen and self._is_stored(name, schema)
             return self._backend.table(name, database=schema)
         except TableNotFound:
             there = self._tables(schema)
@@ -149,6 +150,10 @@ class _Engine:
     def _explain(self, sql: str) -> None:
         raise NotImplementedError
 
+    def _is_stored(self, name: str, schema: str | None) -> bool:
+        """Whether it is a table of the snapshot: a view may read files, other servers, or the time."""
+        return False
+
     def _words(self) -> contextlib.AbstractContextManager[None]:
         return _without_its_words(self.name)
 
@@ -165,7 +170,6 @@ class _DuckDB(_Engine):
             made = cls(ibis.duckdb.from_connection(own), None, str(place).partition("#")[0])
             made._owned = True
             made._table = made._named(place.table, place.schema)
-            made._look_for_views(place.table)
         except BaseException:
             own.close()
             raise
@@ -192,12 +196,11 @@ class _DuckDB(_Engine):
         found = self._backend.con.execute(asked, [schema or "main"]).fetchall()
         return [name for (name,) in found]
 
-    def _look_for_views(self, table: str) -> None:
-        """A view may read files, which change under any snapshot."""
-        found = self._backend.con.execute(
-            "SELECT count(*) FROM duckdb_views() WHERE NOT internal AND view_name = ?", [table]
-        ).fetchall()
-        self.frozen = not found[0][0]
+    def _is_stored(self, name: str, schema: str | None) -> bool:
+        con = self._backend.con
+        schema = schema or con.execute("SELECT current_schema()").fetchall()[0][0]
+        asked = "SELECT 1 FROM duckdb_tables() WHERE table_name = ? AND schema_name = ?"
+        return bool(con.execute(asked, [name, schema]).fetchall())
 
     def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
         sql = self._sql(expression)
@@ -267,6 +270,13 @@ class _PostgreSQL(_Engine):
     def _explain(self, sql: str) -> None:
         with self._backend.con.transaction():
             self._backend.con.execute(f"EXPLAIN {sql}")
+
+    def _is_stored(self, name: str, schema: str | None) -> bool:
+        asked = (
+            "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = %s "
+            "AND n.nspname = coalesce(%s, current_schema()) AND c.relkind IN ('r', 'p', 'm')"
+        )
+        return self._backend.con.execute(asked, [name, schema]).fetchone() is not None
 
     def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
         sql = self._sql(expression)
