@@ -142,6 +142,97 @@ def test_a_table_on_a_server_has_no_ledger_beside_it(folder, asked, server_table
     assert not list(Path().glob("*.ledger"))
 
 
+@pytest.fixture(params=["duckdb", "postgresql"])
+def joined(request, folder, people):
+    """Visits, people's births and sexes, and their levels, each in a table of its own."""
+    visits = people[["person", "age", "income"]]
+    names = pd.DataFrame({"person": [f"p{number}" for number in range(300)]})
+    about = names.assign(sex=np.where(np.arange(300) % 2, "F", "M"))
+    levels = names.assign(level=np.where(np.arange(300) % 3 == 0, "high", "low"))
+    tables = {"visits": visits, "about": about.rename(columns={"person": "who"}), "chosen": levels}
+    Path("joined.toml").write_text(
+        SCHEMA.partition("[columns.region]")[0]
+        + '[columns."about.sex"]\nkind = "category"\ncategories = ["F", "M"]\n'
+        + '[tables.about]\nowner = "who"\n'
+    )
+    if request.param == "duckdb":
+        for name, table in tables.items():
+            into_duckdb(_arrow(table), folder / "joined.duckdb", name)
+        return "duckdb:///joined.duckdb#visits"
+    url = request.getfixturevalue("server").new_database()
+    for name, table in tables.items():
+        into_postgresql(_arrow(table), url, name)
+    return f"{url}#visits"
+
+
+JOINED = ["--schema", "joined.toml", "--owner", "person", "--levels", "high=1,low=3"]
+
+
+@pytest.mark.parametrize("ledger", ["none", "house.ledger"])
+def test_other_tables_are_joined_by_person(folder, asked, joined, ledger, people):
+    levels = ["--privacy", "chosen.level", "--ledger", ledger]
+    if ledger != "none":
+        Ledger.create(folder / ledger)
+        levels += ["--allow-new-people", "--spend", 1]
+        planned, _ = asked(joined, *JOINED, *levels, "mean income by about.sex", "--plan")
+        assert "mean income by about.sex" in planned
+    printed, _ = asked(joined, *JOINED, *levels, "--json", "mean income by about.sex")
+    (answer,) = json.loads(printed)["answers"]
+    number = people["person"].str.removeprefix("p").astype(int)
+    truth = people["income"].groupby(np.where(number % 2, "F", "M")).mean()
+    for row in answer["cells"]:
+        assert abs(row["value"] - truth[row["about.sex"]]) < 10 * row["standard_error"]
+    if ledger != "none":
+        assert len(Ledger(folder / ledger).contents().releases) == 1
+
+
+def test_what_would_be_joined_is_not_read(folder, asked, joined):
+    _, errors = asked(
+        *[
+            joined,
+            "--schema",
+            "joined.toml",
+            "--owner",
+            "person",
+            "--epsilon",
+            1,
+            "--ledger",
+            "none",
+        ],
+        "mean income by about.sex",
+        code=2,
+    )
+    assert "column 'about.sex' is joined where the table lies" in errors
+    assert "make a view of both tables" in errors
+    levels = ["--privacy", "chosn.level", "--ledger", "none"]
+    _, errors = asked(joined, *JOINED, *levels, "count where age > 40", code=2)
+    assert "chosn" in errors
+
+
+def test_a_study_of_joined_tables_knows_all_of_them(folder, collegium, joined, server):
+    Path("study.toml").write_text(
+        f'[data]\nprivate = "{joined}"\nowner = "person"\n[privacy]\ncolumn = "chosen.level"\n'
+        'levels = { high = 1.0, low = 3.0 }\n[method]\nkind = "statistics"\n[ledger]\nurl = "none"\n'
+        '[statistics]\nschema = "joined.toml"\nquestions = ["mean income by about.sex"]\n'
+    )
+    for _ in range(2):
+        code, _, errors = collegium("run", "study.toml", "-q")
+        assert code == 0, errors
+    for change in (
+        "UPDATE about SET sex = 'F' WHERE who = 'p0'",
+        "UPDATE about SET sex = 'M' WHERE who = 'p0'",
+        "UPDATE chosen SET level = 'low' WHERE person = 'p0'",
+    ):
+        if joined.startswith("duckdb"):
+            with duckdb.connect("joined.duckdb") as connection:
+                connection.execute(change)
+        else:
+            server.run(joined.partition("#")[0], change)
+        code, _, errors = collegium("run", "study.toml", "-q")
+        assert (code == 0) == ("'M'" in change), errors
+    assert "the private records are not the same file as before" in errors
+
+
 BAD = {
     "duckdb:///house.duckdb": "names no table",
     "duckdb:///house.duckdb#peple": "peple",

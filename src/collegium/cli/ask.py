@@ -202,7 +202,7 @@ def ask(
     )
     from collegium.cli.progress import watching
     from collegium.cli.query_session import SessionProgress, place_of, session_of, title_of
-    from collegium.data.engines.sources import source_of
+    from collegium.data.engines.sources import adds_up, source_of
     from collegium.data.schema import Schema
     from collegium.study.query_table import FormOfCsv, granted_as_said, read_rows
     from collegium.weighted_sums.weights import RULES
@@ -245,9 +245,8 @@ def ask(
                 )
             needs = sorted({name for one in new for name in one.needs})
             form = FormOfCsv(separator, decimal)
-            rows = read_rows(
-                source, needs, schema, granted, form, observer, may_stream=place is None
-            )
+            may_stay = place is None or adds_up(source)  # with a ledger, files are read
+            rows = read_rows(source, needs, schema, granted, form, observer, may_stream=may_stay)
             settings = {
                 "schema": schema,
                 "spend": 1.0 if spend is None else spend,

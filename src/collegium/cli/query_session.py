@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.promises import Promise
-from collegium.budgets import Budgets
+from collegium.budgets import Budgets, Policy
 from collegium.data.engines.places import Place as Table
 from collegium.data.engines.sources import Source
+from collegium.data.schema import Schema
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
 from collegium.ledger.admission import ON_THE_COMMAND_LINE, refuse_strangers
@@ -22,6 +26,7 @@ from collegium.statistics.query import Query
 from collegium.statistics.session import Statistics
 from collegium.study.on_ledger import place_beside
 from collegium.study.query_table import Rows
+from collegium.weighted_sums.whose import held, in_engine
 from collegium.zero_and_public_budgets import has_budget, subset
 
 if TYPE_CHECKING:
@@ -132,9 +137,13 @@ def session_of(
     frame, budgets = rows.frame, rows.budgets
     if place is None:
         return Statistics(frame, budgets, **rows.columns, **settings)
-    assert isinstance(budgets, Budgets)
-    some = has_budget(budgets)
-    people = subset(budgets, some) if len(some) < len(budgets) else budgets
+    granted = _named(rows, settings["schema"])
+    some = has_budget(granted)
+    people = subset(granted, some) if len(some) < len(granted) else granted
+    if (
+        granted is not budgets and only_plans
+    ):  # of how many people there are, and nothing else of them
+        frame, budgets = pd.DataFrame({"": np.zeros(len(granted), np.int8)}), granted
     place, ledger = place.of(people)
     if ledger is None:
         if not allow_new_people:
@@ -146,7 +155,7 @@ def session_of(
     ledger.allow_new_people, ledger.face = allow_new_people, ON_THE_COMMAND_LINE
     _tell_of_the_same(ledger, settings["name"], observer)
     if not only_plans:
-        return Statistics(frame, budgets, ledger=ledger, **settings)
+        return Statistics(frame, budgets, ledger=ledger, **rows.columns, **settings)
     relation, spending = StatisticsSpending.begin(
         ledger, people, settings["neighbours"], settings["noise_seed"]
     )
@@ -157,6 +166,17 @@ def session_of(
     planned = _PlannedOnLedger(left, spending.budgets, promise, **settings)
     planned._remember(spending)
     return planned
+
+
+def _named(rows: Rows, schema: Schema) -> Budgets:
+    """Who granted what, by name; of a table that stays in its database, one record for each person."""
+    if not isinstance(rows.budgets, Policy):
+        return rows.budgets
+    table = in_engine(held(rows.frame), rows.budgets, **rows.columns, schema=schema)
+    try:
+        return table.people(rows.budgets)
+    finally:
+        table.close()
 
 
 class _PlannedOnLedger(Statistics):

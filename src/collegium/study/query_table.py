@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from collegium.checks import nearest
 from collegium.data.column_types import numbers_of
 from collegium.data.datasets.table_files import read_table
 from collegium.data.engines.places import Place, read_place
-from collegium.data.engines.sources import Source, fingerprint_of, header_at, is_text
+from collegium.data.engines.sources import Source, adds_up, fingerprint_of, header_at, is_text
 from collegium.data.headers import NO_HEADER, has_header
 from collegium.data.people import ask_about_people
 from collegium.data.schema import Schema
@@ -129,6 +129,16 @@ def read_rows(
     needs = schema.sources(needs)
     wanted = list(dict.fromkeys([*needs, *granted.columns]))
     options = {granted.owner: granted.called.owner, granted.column: granted.called.privacy}
+    stays = may_stream and granted.policy is not None and granted.column is not None
+    others = _of_others(source, wanted, schema, granted) if adds_up(source) else {}
+    if others and not stays:
+        (other, (name, *_)), *_ = others.items()
+        raise InputError(
+            f"column '{other.table}.{name}' is joined where the table lies, and here its rows are read: make "
+            "a view of both tables, and name that"
+        )
+    joined = {f"{other.table}.{name}" for other, names in others.items() for name in names}
+    wanted = [name for name in wanted if name not in joined]
     _refuse_missing_columns(source, wanted, options, form, schema)
     if is_text(source):
         observer.stage("reading")
@@ -138,11 +148,11 @@ def read_rows(
         told = fingerprint_of(source, frame) if fingerprinted else ""
         if not isinstance(source, Place):
             frame = _with_numbers(frame, needs, schema, form.decimal)
-    elif may_stream and granted.policy is not None and granted.column is not None:
+    elif stays:
+        assert granted.policy is not None
         columns = {"privacy": granted.column, "owner": granted.owner}
-        said = {name: column for name, column in columns.items() if column is not None}
-        told = fingerprint_of(source, columns=wanted) if fingerprinted else ""
-        return Rows(str(source), granted.policy, said, told)
+        told = _digests(source, wanted, others, schema, granted) if fingerprinted else ""
+        return Rows(str(source), granted.policy, columns, told)
     else:
         frame = _typed(source, wanted, observer)
         told = fingerprint_of(source, frame) if fingerprinted else ""
@@ -164,6 +174,40 @@ def read_column(source: Source, name: str, form: FormOfCsv) -> Any:
     if not is_text(source):
         return _typed(source, [name], Observer())
     return _text_of(source, form)[[name]]
+
+
+def _of_others(
+    source: Source, wanted: Sequence[str], schema: Schema, granted: GrantColumns
+) -> dict[Place, list[str]]:
+    """Find columns that are joined by person from other tables of a database: "patients.birth"."""
+    assert isinstance(source, Place)
+    there = header_at(source).columns or ()
+    found: dict[Place, list[str]] = {}
+    for name in wanted:
+        table = next((one for one in schema.tables if name.startswith(f"{one}.")), "")
+        if name == granted.column and name not in there:
+            table = table or name.rpartition(".")[0]
+        if table:
+            other = replace(source, table=table, schema=None)
+            found.setdefault(other, []).append(name.removeprefix(f"{table}."))
+    return found
+
+
+def _digests(
+    source: Source,
+    wanted: Sequence[str],
+    others: Mapping[Place, Sequence[str]],
+    schema: Schema,
+    granted: GrantColumns,
+) -> str:
+    """Tell that all tables that are joined are the same."""
+    told = [fingerprint_of(source, columns=wanted)]
+    for other, names in others.items():
+        known = schema.tables.get(other.table)
+        key = (known.owner if known else None) or granted.owner
+        read = list(dict.fromkeys([*names, *([key] if key else [])]))
+        told.append(f"{other.table}:{fingerprint_of(other, columns=read)}")
+    return " ".join(told)
 
 
 def _text_of(source: Source, form: FormOfCsv) -> pd.DataFrame:

@@ -37,6 +37,11 @@ def is_text(source: Source) -> bool:
     return source.in_memory if isinstance(source, Place) else is_csv(source)
 
 
+def adds_up(source: Source) -> bool:
+    """Tell whether a table can stay where it lies, in an engine that adds up by itself."""
+    return isinstance(source, Place) and not source.in_memory
+
+
 def header_at(source: Source, separator: str | None = None) -> Header:
     """Read what is said of records before the first of them; nothing of a record is interpreted.
 

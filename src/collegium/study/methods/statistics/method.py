@@ -191,8 +191,9 @@ class StatisticsPlan(Plan[StatisticsSpending, Drawn]):
 
     @contextlib.contextmanager
     def prepared(self, folder: StudyFolder) -> Iterator[StatisticsDraws]:
-        """Look at what was asked before."""
-        yield StatisticsDraws(self, folder)
+        """Look at what was asked before; afterwards, the table is let go."""
+        with self.session:
+            yield StatisticsDraws(self, folder)
 
     def at_most(self, spending: StatisticsSpending, folder: StudyFolder) -> list[Cost]:
         """What all answers may cost."""

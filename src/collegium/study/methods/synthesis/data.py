@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +87,8 @@ def read_tables(config: StudyConfig, observer: Observer, *, may_stream: bool) ->
         for role, table in others.items():
             if table is not None:
                 its = table_of(rows.frame, rows.budgets, schema, **rows.columns)
-                refuse_private_as_public(its, cells, table, role, OVERLAP_KEY)
+                with contextlib.closing(its):
+                    refuse_private_as_public(its, cells, table, role, OVERLAP_KEY)
                 _refuse_same_people(config, role, rows)
     return SynthesisData(
         rows,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -29,7 +30,7 @@ from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.event_plan import EventPlan
 from collegium.study.folder import StudyFolder
-from collegium.study.kept_draws import Drawn
+from collegium.study.kept_draws import Drawn, NumberedDraws
 from collegium.study.manifest_check import KEPT_ALLOWANCE
 from collegium.study.methods.protocol import AuditSettings, Method, Study
 from collegium.study.methods.synthesis.audit import audit
@@ -150,7 +151,7 @@ class SynthesisPlan(EventPlan):
         granted = rows.budgets
         if isinstance(granted, Budgets):
             granted = study.parties.everybody(granted, {"neighbours": relation.name})
-        table = table_of(rows.frame, granted, data.schema, **rows.columns)
+        table = self.table = table_of(rows.frame, granted, data.schema, **rows.columns)
         public = None if data.public is None else data.cells.codes(data.public)
         target = self.config.data.target
         self.run = Synthesis(table, data.cells, target, settings, relation, public)
@@ -178,6 +179,12 @@ class SynthesisPlan(EventPlan):
     def chosen(self) -> Mapping[str, Budget]:
         """As the private table has them; of files, levels are known by the policy."""
         return as_chosen(self.data.rows.budgets)
+
+    @contextlib.contextmanager
+    def prepared(self, folder: StudyFolder) -> Iterator[NumberedDraws]:
+        """Look at what was drawn before; afterwards, the table is let go."""
+        with contextlib.closing(self.table), super().prepared(folder) as draws:
+            yield draws
 
     def events(self) -> Sequence[Sequence[Event]]:
         """One event for each draw."""
