@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from collegium.data.engines.places import place_of
-from collegium.statistics.features import Features, features_of
+from collegium.statistics.features import features_of
 from collegium.statistics.language import parse_question
 from collegium.statistics.quantiles import candidates_of
 from collegium.weighted_sums.in_engine import InEngine
@@ -25,7 +26,6 @@ from tests.engines.generated_tables import (
     into_spark,
     questions,
 )
-from dataclasses import replace
 
 ENGINES = ("duckdb", "postgresql", "spark")
 SHAPES = {  # seed: owners' names, rows that count of one

@@ -57,6 +57,7 @@ VALUES: tuple[tuple[dict[str, Any], str, tuple[Any, ...]], ...] = (
 )
 # At which coordinates, caps and steps are computed: of x within [0, 7], which no double ends exactly.
 _POINTS = (0.1, 1 / 3, 3.5, 6.999999999999999, 5e-324)
+_HALVES = (0.5, 2.5, -0.5, -2.5)
 _CAPS = ((1_048_576, 1), (699_051, 7), (3, 1_000_000))
 
 
@@ -122,48 +123,36 @@ def _values(engine: Connection) -> Compared:
 def _steps(engine: Connection) -> Compared:
     """How numbers become steps."""
     algebra = OfExpressions()
-    table = {f"p{i}": real(point) for i, point in enumerate(_POINTS)}
-    asked: dict[str, Any] = {}
-    here: dict[str, float] = {}
+    grid = Grid(0.0, 7 / 1023, 1024)
+    asked: dict[str, Number] = {}
+    here: dict[str, Any] = {}
+    about: dict[str, float] = {}
     for place, point in enumerate(_POINTS):
         for number, (most, rows) in enumerate(_CAPS):
-            for width in (3,):
-                name = f"p{place}c{number}w{width}"
-                asked[name] = _step(
-                    Number(table[f"p{place}"]), real(most), real(rows), width, algebra
-                )
-                here[name] = float(
-                    _step(np.array(point), np.array(float(most)), np.array(rows), width, ARRAYS)
-                )
-        grid = Grid(0.0, 7 / 1023, 1024)
-        asked[f"p{place}g"] = grid.place(Number(table[f"p{place}"]) + 0.0, algebra).expression
-        here[f"p{place}g"] = float(grid.place(np.array(point)))
-    asked = {
-        name: one.expression if isinstance(one, Number) else one for name, one in asked.items()
-    }
-    (row,) = engine.fetch(_one_row(**asked))
+            name = f"step{place}_{number}"
+            x, n, k = Number(real(point)), Number(real(most)), Number(real(rows))
+            asked[name], about[name] = _step(x, n, k, algebra), point
+            here[name] = _step(np.array(point), np.array(float(most)), np.array(rows), ARRAYS)
+        name = f"grid{place}"
+        asked[name], about[name] = grid.place(Number(real(point)), algebra), point
+        here[name] = grid.place(np.array(point))
+    for place, half in enumerate(_HALVES):
+        name = f"half{place}"
+        asked[name], about[name] = rounded(Number(real(half)), algebra), half
+        here[name] = rounded(np.array(half))
+    (row,) = engine.fetch(_one_row(**{name: one.expression for name, one in asked.items()}))
     return {
-        f"step {name}": (
-            f"the number {_POINTS[int(name[1:].split('c')[0].split('g')[0])]!r}",
-            found,
-            here[name],
-        )
+        name: (f"the number {about[name]!r}", found, float(here[name]))
         for name, found in zip(asked, row, strict=True)
     }
 
 
-def _step(x: Any, most: Any, rows: Any, width: int, algebra: Any) -> Any:
-    if not isinstance(x, Number):
-        x = np.where(x < 1e-200, 0.0, x)
-    else:
-        x = algebra.where(x < 1e-200, 0.0, x)
-        most, rows = Number(most), Number(rows)
+def _step(x: Any, most: Any, rows: Any, algebra: Any) -> Any:
     weighing = Weighing(np.array([1]), 1.0, False, 2)
-    centred = algebra.within(x / 7.0 * 2.0 - 1.0, -1.0, 1.0)
+    centred = algebra.within(algebra.where(x < 1e-200, 0.0, x) / 7.0 * 2.0 - 1.0, -1.0, 1.0)
     u, v = (1.0 + centred) / 2.0, (1.0 - centred) / 2.0
-    return rounded(
-        weighing.cap_of(most, rows, width, algebra) * (0.9746794344808963 * u * v), algebra
-    )
+    cap = weighing.cap_of(most, rows, 3, algebra)
+    return rounded(cap * (0.9746794344808963 * u * v), algebra)
 
 
 def _sums(engine: Connection) -> Compared:
