@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,19 @@ def test_a_table_of_nothing_is_refused_at_once(whole: Any) -> None:
     for empty in nothing:
         with pytest.raises(InputError, match=r"the table has no (rows|columns): give"):
             Statistics(empty, [1.0, 2.0], schema=SCHEMA)
+
+
+def test_people_whose_records_are_public_are_in_no_answer_in_memory_either(tmp_path):
+    """They have no budget: in files, in databases and in memory alike nothing is asked of them."""
+    people = pd.DataFrame({"level": ["strict", "gift", "open"] * 400, "x": [0.0, 1.0, 0.0] * 400})
+    path = tmp_path / "people.parquet"
+    people.to_parquet(path)
+    policy = Policy({"strict": 50.0, "open": 60.0, "gift": math.inf}, public=["gift"])
+    schema = Schema({"x": {"kind": "number", "bounds": [0, 1], "missing": False}})
+    found = [
+        Statistics(frame, policy, privacy="level", schema=schema, noise_seed=1)
+        for frame in (people, str(path))
+    ]
+    means = [one.mean("x").value for one in found]
+    assert means[0] == means[1] and abs(means[0]) < 0.01
+    assert [one.count("x > 0.5").value for one in found] == pytest.approx([0, 0], abs=5)
