@@ -102,13 +102,13 @@ class CellsOfColumn:
             found = np.searchsorted(self.edges, values, side="right") - 1
             found = np.clip(found, 0, self.n_values - 1)
             found = np.where(np.isnan(values), -1, found)
-        absent = found < 0
-        if self.has_missing:
-            return np.where(absent, self.n_values, found).astype(np.int64)
-        return np.where(absent, self._of_missing, found).astype(np.int64)
+        return np.where(found < 0, self.of_missing, found).astype(np.int64)
 
     @property
-    def _of_missing(self) -> int:
+    def of_missing(self) -> int:
+        """The cell of whoever has no readable value."""
+        if self.has_missing:
+            return self.n_values
         if self.column.kind in (CATEGORY, FLAG):
             return 0
         edges = self.column.edges if self.edges is None else self.edges

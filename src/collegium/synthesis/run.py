@@ -157,12 +157,8 @@ class Synthesis:
             known = self._known(before)
             cliques, coarse = self._pairs(known, before), known.coarse
         weighings = self._weighings(stage)
-        counts = [
-            one.ravel()
-            for weighing in weighings
-            for one in sensitive_counts(self.table, self.cells, weighing, cliques, coarse)
-        ]
-        steps = np.concatenate(counts)
+        counts = sensitive_counts(self.table, self.cells, weighings, cliques, coarse)
+        steps = np.concatenate([one.ravel() for its in counts for one in its])
         drawn = noise.noised(steps, stage.noise(len(cliques)), query=number, purpose=stage.name)
         return {
             "stage": stage.name,
@@ -202,7 +198,9 @@ class Synthesis:
             expected = [
                 np.rint(one * total).astype(np.int64) for one in self._expected(known, some)
             ]
-            counts = sensitive_counts(self.table, self.cells, stage.weighing, some, known.coarse)
+            (counts,) = sensitive_counts(
+                self.table, self.cells, [stage.weighing], some, known.coarse
+            )
             errors.append(sensitive_errors(counts, expected))
         steps = np.concatenate(errors)
         drawn = noise.noised(steps, stage.noise(len(steps)), query=number, purpose=stage.name)

@@ -27,6 +27,8 @@ from collegium.data.schema import Schema
 from collegium.errors import InputError, RecordError
 from collegium.names import as_names
 from collegium.weighted_sums.conformance import refuse_other_answers
+from collegium.weighted_sums.marginals import Marginals
+from collegium.weighted_sums.marginals_in_engine import MarginalsInEngine
 from collegium.weighted_sums.reading import Reading, rounded
 from collegium.weighted_sums.sums import added_up
 from collegium.weighted_sums.weighing import Batch, Weighing
@@ -316,7 +318,33 @@ class InEngine:
         with self.asking():
             if self.why_here(reading.needs):
                 return added_up(self.batches(reading.needs), reading, weighings)
+            self._refuse_too_many(weighings)
             return _Summing(self, reading, weighings).steps()
+
+    def marginals(self, of: Marginals, weighings: Sequence[Weighing]) -> list[list[Steps]]:
+        """Add up marginals of all rows, with each of these weights. Sensitive.
+
+        Raises EngineError if the engine stops, which may tell of somebody's row: to be charged.
+        """
+        with self.asking():
+            if self.why_here(of.cells.names):
+                return of.added_up(self.batches(of.cells.names), weighings)
+            self._refuse_too_many(weighings)
+            own = _ROWS if self._rows_matter(weighings[0].most_rows) else None
+            its = MarginalsInEngine(
+                of, self._engine, self._base, self._schema, _GROUP, own, self._refuse_changed
+            )
+            return its.added_up(weighings)
+
+    def _rows_matter(self, most: int) -> bool:
+        """Whether somebody has more rows than count, or may have by now."""
+        return self._counts_rows and (self._most_rows_of_one > most or not self._engine.frozen)
+
+    def _refuse_too_many(self, weighings: Sequence[Weighing]) -> None:
+        """Refuse sums that 64 bits might not hold."""
+        n, most = int(self._rows_of.sum()), max(int(one.steps.max()) for one in weighings)
+        if n * (most + 1) > _MOST_SUM:
+            raise InputError(f"{n:,} rows are more than can be added up exactly: ask of fewer")
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:
@@ -355,11 +383,6 @@ class _Summing:
 
     def __init__(self, table: InEngine, reading: Reading, weighings: Sequence[Weighing]) -> None:
         self._table, self._reading, self._weighings = table, reading, weighings
-        most = max(int(one.steps.max()) for one in weighings)
-        if int(table._rows_of.sum()) * (most + 1) > _MOST_SUM:
-            raise InputError(
-                f"{int(table._rows_of.sum()):,} rows are more than can be added up exactly: ask of fewer"
-            )
 
     def steps(self) -> list[Steps]:
         """Ask, in one statement; each thing that several others are made of is a column of its own."""
@@ -401,9 +424,8 @@ class _Summing:
     @property
     def _rows_matter(self) -> bool:
         """Whether somebody has more rows than count, or may have by now."""
-        table, most = self._table, self._weighings[0].most_rows
-        share = table._most_rows_of_one > most or not table._engine.frozen
-        return table._counts_rows and not self._reading.distinct and share
+        matter = self._table._rows_matter(self._weighings[0].most_rows)
+        return matter and not self._reading.distinct
 
     def _of_values(self, rows: Any, by: list[str], keys: Sequence[Key]) -> list[Steps]:
         """Add up steps by cell and group."""

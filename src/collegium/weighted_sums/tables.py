@@ -14,6 +14,7 @@ from collegium.checks import shown
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows
 from collegium.errors import InputError
+from collegium.weighted_sums.marginals import Marginals
 from collegium.weighted_sums.reading import Reading
 from collegium.weighted_sums.sums import added_up
 from collegium.weighted_sums.weighing import Batch, Weighing
@@ -83,6 +84,12 @@ class Table(Protocol):
         """Add up what is read off all rows, with each of these weights: (n_cells, width) each. Sensitive."""
         ...
 
+    def marginals(
+        self, of: Marginals, weighings: Sequence[Weighing]
+    ) -> list[list[NDArray[np.int64]]]:
+        """Add up marginals of all rows, with each of these weights. Sensitive."""
+        ...
+
     def why_here(self, names: Sequence[str]) -> str:
         """Why rows of a table that lies elsewhere are read here for these columns; "": they are not."""
         ...
@@ -102,6 +109,12 @@ class ByBatches:
     def summed(self, reading: Reading, weighings: Sequence[Weighing]) -> list[NDArray[np.int64]]:
         """Add up what is read off all rows, with each of these weights. Sensitive."""
         return added_up(self.batches(reading.needs), reading, weighings)
+
+    def marginals(
+        self, of: Marginals, weighings: Sequence[Weighing]
+    ) -> list[list[NDArray[np.int64]]]:
+        """Add up marginals of all rows, with each of these weights. Sensitive."""
+        return of.added_up(self.batches(of.cells.names), weighings)
 
     def why_here(self, names: Sequence[str]) -> str:
         """They lie here."""
