@@ -36,6 +36,7 @@ QUESTIONS = [
     "count people by month(seen)",
 ]
 SECRET = "hunter2"
+PAGE = Path(__file__).parents[2] / "docs/databases.md"
 
 
 @pytest.fixture
@@ -311,6 +312,12 @@ def test_a_password_in_a_studys_file_is_refused_before_anything_is_kept(folder, 
     assert code == 2
     assert "data.private: 'postgresql://…@host/house#people' holds a password" in errors
     assert not Path("study").exists()
+
+
+def test_the_page_shows_what_is_said_of_a_password(folder, asked):
+    _, errors = asked("postgresql://steward:secret@host/hospital#visits", "count", code=2)
+    assert errors.strip() in PAGE.read_text("utf-8")
+    assert "secret" not in errors
 
 
 def test_a_file_is_named_where_only_a_file_will_do(folder, collegium):

@@ -35,6 +35,10 @@ STORIES = [
     Story((("README.md", "collegium init --from"), ("README.md", "collegium predict")), needs="skl2onnx"),
     Story((("README.md", "collegium schema init"),)),
     Story(
+        (("docs/databases.md", "import duckdb"), ("docs/databases.md", "collegium schema init")),
+        needs="duckdb",
+    ),
+    Story(
         (("docs/synthesis.md", "collegium schema init"),),
         words={"--where \"age >= 65\"": "--where 'age >= 65'"},
     ),
@@ -93,6 +97,7 @@ NOT_RUN = [
     ("README.md", "python -m pip install", "installs packages"),
     ("README.md", "collegium desk", "a server that runs until it is stopped: tests/desk runs it"),
     ("docs/architecture.md", "", "folders and a drawing, nothing to run"),
+    ("docs/databases.md", "$ collegium ask", "an error: tests/cli/test_tables_in_databases.py has it"),
     ("docs/audit.md", "collegium audit mechanism --aggregator", "minutes; a role page runs a small one"),
     ("docs/audit.md", "collegium audit mechanism --queries", "minutes, and P stands for a name"),
     ("docs/desk.md", "collegium desk", "a server that runs until it is stopped: tests/desk runs it"),

@@ -15,10 +15,10 @@ from collegium.errors import InputError, StudyMismatchError
 from collegium.ledger import Lifetime
 from collegium.runs.observer import Observer
 from collegium.statistics import quantile_intervals, quantiles
+from collegium.study import query_table
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.kept_draws import NumberedDraws
-from collegium.study.methods.statistics import data as statistics_data
 from collegium.study.methods.statistics.method import StatisticsDraws
 from collegium.study.methods.statistics.session import KeptSession
 from collegium.study.runner import plan_study, run_study
@@ -202,13 +202,13 @@ def test_who_leaves_after_the_last_charge_changes_nothing_any_more(tmp_path, cut
 def test_parquet_that_is_changed_while_it_is_read_is_not_asked(tmp_path, monkeypatch):
     """The digest would be of the new rows, and after an interruption these would be asked."""
     file = "people.parquet"
-    config, digest = study(tmp_path, table(), file=file), statistics_data.fingerprint_of
+    config, digest = study(tmp_path, table(), file=file), query_table.fingerprint_of
 
-    def changed(path):
+    def changed(path, *frame, **columns):
         study(tmp_path, table()[::-1].assign(income=7), file=file)
-        return digest(path)
+        return digest(path, *frame, **columns)
 
-    monkeypatch.setattr(statistics_data, "fingerprint_of", changed)
+    monkeypatch.setattr(query_table, "fingerprint_of", changed)
     with pytest.raises(InputError, match="changed while it was read"):
         run_study(config, tmp_path / "out")
     assert not (tmp_path / "out").exists()
