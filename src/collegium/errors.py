@@ -7,6 +7,7 @@ data-dependent costs.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -107,6 +108,20 @@ def counted(position: int) -> str:
     'record 1 (row 2 of a file with a header)'
     """
     return f"record {position + 1:,} (row {position + 2:,} of a file with a header)"
+
+
+def without_positions(message: str) -> str:
+    """Leave out where the first of some records is: in a table without an order, that says nothing.
+
+    Examples
+    --------
+    >>> without_positions(f"2 record(s) without a label, first {counted(4)}: label or drop them")
+    '2 record(s) without a label: label or drop them'
+    >>> without_positions(f"2 owner(s) with two budgets, first {counted(4)} and {counted(6)}: give one")
+    '2 owner(s) with two budgets: give one'
+    """
+    one = r"record [\d,]+ \(row [\d,]+ of a file with a header\)"
+    return re.sub(rf",? first(?: in)? {one}(?: and {one})?", "", message)
 
 
 def frames_to_user() -> int:

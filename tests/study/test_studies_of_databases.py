@@ -263,6 +263,15 @@ def test_columns_that_cannot_be_read_are_left_out_by_name(study, database):
     plan_study(study(ASKING))
 
 
+def test_no_position_is_told_where_there_is_none(study, database):
+    database[1]("UPDATE people SET level = 'hihg' WHERE person = 'p7'")
+    for method, streamed in ((LEARNING, False), (LEARNING, True), (ASKING, False)):
+        with pytest.raises(InputError) as refused:
+            plan_study(study(method, streamed))
+        assert "record 1" not in str(refused.value) and "row" not in str(refused.value)
+        assert "'high'" in str(refused.value) or "high" in str(refused.value)
+
+
 def test_nobody_is_taken_out_of_a_database(study, tmp_path):
     config = study(LEARNING)
     run_study(config, tmp_path / "study")

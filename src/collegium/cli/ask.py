@@ -202,7 +202,7 @@ def ask(
     )
     from collegium.cli.progress import watching
     from collegium.cli.query_session import SessionProgress, place_of, session_of, title_of
-    from collegium.data.engines.sources import adds_up, source_of
+    from collegium.data.engines.sources import adds_up, in_its_words, source_of
     from collegium.data.schema import Schema
     from collegium.study.query_table import FormOfCsv, granted_as_said, read_rows
     from collegium.weighted_sums.weights import RULES
@@ -259,14 +259,15 @@ def ask(
                 "name": title_of(source, charged or new),
             }
             standing.place, standing.begins = place, not plan
-            session = session_of(
-                rows,
-                place,
-                settings,
-                observer,
-                allow_new_people=allow_new_people,
-                only_plans=plan,
-            )
+            with in_its_words(source):
+                session = session_of(
+                    rows,
+                    place,
+                    settings,
+                    observer,
+                    allow_new_people=allow_new_people,
+                    only_plans=plan,
+                )
             if plan:
                 stack.close()
                 plans = [session.plan(one, **how) for one in new]

@@ -14,7 +14,14 @@ from collegium.checks import nearest
 from collegium.data.column_types import numbers_of
 from collegium.data.datasets.table_files import read_table
 from collegium.data.engines.places import Place, read_place
-from collegium.data.engines.sources import Source, adds_up, fingerprint_of, header_at, is_text
+from collegium.data.engines.sources import (
+    Source,
+    adds_up,
+    fingerprint_of,
+    header_at,
+    in_its_words,
+    is_text,
+)
 from collegium.data.headers import NO_HEADER, has_header
 from collegium.data.people import ask_about_people
 from collegium.data.schema import Schema
@@ -156,7 +163,9 @@ def read_rows(
     else:
         frame = _typed(source, wanted, observer)
         told = fingerprint_of(source, frame) if fingerprinted else ""
-    return Rows(frame, _budgets_of(frame, granted, form.decimal), fingerprint=told)
+    with in_its_words(source):
+        budgets = _budgets_of(frame, granted, form.decimal)
+    return Rows(frame, budgets, fingerprint=told)
 
 
 def read_unowned(source: Source, needs: Sequence[str], schema: Schema, form: FormOfCsv) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collegium.data.engines.sources import in_its_words
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import settled
@@ -24,5 +25,6 @@ def read_records(config: StudyConfig, observer: Observer) -> tuple[StudyConfig, 
             else "are read into this program's memory (run.streaming = true reads them piece by piece)"
         )
         observer.note(f"rows of {place.name} leave the database to be learnt from: they {goes}")
-    data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
+    with in_its_words(place):
+        data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
     return settled(config, data.X_public), data

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from collegium.data.datasets import read_any, sha256_of
 from collegium.data.datasets.table_files import is_csv
 from collegium.data.engines.places import Place, columns_of, place_of, read_place
 from collegium.data.headers import Header, header_of
-from collegium.errors import InputError
+from collegium.errors import InputError, without_positions
 
 Source = Path | Place
 """Where records lie: a file (or folder of Parquet files), or a table in a database or workbook."""
@@ -35,6 +36,18 @@ def source_of(given: str | os.PathLike[str], folder: Path | None = None) -> Sour
 def is_text(source: Source) -> bool:
     """Tell whether cells come as text, each by itself: of CSV files, SQLite and workbooks."""
     return source.in_memory if isinstance(source, Place) else is_csv(source)
+
+
+@contextlib.contextmanager
+def in_its_words(source: Source | None) -> Iterator[None]:
+    """Say of an error about records of a database not where in it they are: its rows have no order."""
+    try:
+        yield
+    except InputError as error:
+        said = str(error)
+        if not isinstance(source, Place) or source.has_order or without_positions(said) == said:
+            raise
+        raise InputError(without_positions(said)) from None
 
 
 def adds_up(source: Source) -> bool:

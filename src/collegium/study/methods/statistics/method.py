@@ -14,6 +14,7 @@ from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.promises import Promise
 from collegium.budgets import Budgets, Policy
 from collegium.data.date_format import day_of
+from collegium.data.engines.sources import in_its_words
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance
@@ -99,15 +100,16 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
             granted = budgets_as_begun(study.begun_in, granted)
             everybody = _everybody(study, granted, relation, promise)
         columns = rows.columns if spending is None else {}
-        session = KeptSession(
-            frame,
-            everybody,
-            kept_in=promise,
-            spending=spending,
-            parties=study.parties,
-            **columns,
-            **settings,
-        )
+        with in_its_words(config.place("data.private")):
+            session = KeptSession(
+                frame,
+                everybody,
+                kept_in=promise,
+                spending=spending,
+                parties=study.parties,
+                **columns,
+                **settings,
+            )
         return StatisticsPlan(config, data, session, granted, study.observer, study.parties)
 
     def audit(

@@ -16,6 +16,7 @@ from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.promises import Promise
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets
+from collegium.data.engines.sources import in_its_words
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
 from collegium.evaluation.synthetic import evaluate_synthetic
@@ -151,7 +152,8 @@ class SynthesisPlan(EventPlan):
         granted = rows.budgets
         if isinstance(granted, Budgets):
             granted = study.parties.everybody(granted, {"neighbours": relation.name})
-        table = self.table = table_of(rows.frame, granted, data.schema, **rows.columns)
+        with in_its_words(self.config.place("data.private")):
+            table = self.table = table_of(rows.frame, granted, data.schema, **rows.columns)
         public = None if data.public is None else data.cells.codes(data.public)
         target = self.config.data.target
         self.run = Synthesis(table, data.cells, target, settings, relation, public)
