@@ -23,10 +23,10 @@ from collegium.attacks.bounds import binomial_bounds, mu_from_rates
 from collegium.budgets import Budgets
 from collegium.data.cells import Cells
 from collegium.noise.sources import SeededNoise
-from collegium.synthesis import counting
 from collegium.synthesis.run import Synthesis
 from collegium.synthesis.settings import SynthesisSettings
 from collegium.synthesis.stages import FIRST, PAIRS, SCORES, Stage
+from collegium.weighted_sums import marginals
 from collegium.weighted_sums.tables import InMemory
 from collegium.weighted_sums.weighing import Weighing
 from collegium.weighted_sums.weights import weights_of
@@ -205,7 +205,7 @@ def rows_not_capped(patch):
 
 def blank_rows_are_missing(patch):
     patch.setattr(
-        counting, "_blank", lambda arrays: np.zeros(len(next(iter(arrays.values()))), dtype=bool)
+        marginals, "_blank", lambda arrays: np.zeros(len(next(iter(arrays.values()))), dtype=bool)
     )
 
 

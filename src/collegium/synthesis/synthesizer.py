@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
@@ -182,8 +182,10 @@ class Synthesizer:
         Parameters
         ----------
         frame : DataFrame, Table, str, Path or list of these
-            One row per record: of pandas, polars or pyarrow, in memory; or Parquet files, which are read in
-            batches.
+            One row per record: of pandas, polars or pyarrow, in memory; Parquet files, which are read in
+            batches; or a table in a database, ``"duckdb:///FILE#TABLE"``,
+            ``"postgresql://HOST/DATABASE#TABLE"`` or a table of Ibis in DuckDB, PostgreSQL or Spark, which is
+            counted where it lies.
         budgets : Policy, Budgets, array-like of float of shape (n_rows,), float or Budget
             What each row's owner grants: a policy, where the table says each one's level (``privacy``);
             otherwise as for :class:`~collegium.DPSGDClassifier`.
@@ -254,56 +256,57 @@ class Synthesizer:
                 spend=share,
                 everybody=everybody,
             )
-        table, spending, arrangement = its.table, its.spending, its.arrangement
-        if spending is not None:
-            from collegium.synthesis.ledgered import require_gaussian
+        spending, arrangement = its.spending, its.arrangement
+        with closing(its.table) as table:
+            if spending is not None:
+                from collegium.synthesis.ledgered import require_gaussian
 
-            require_gaussian(spending.allowance.lifetime)
-        if release is not None:
-            noise, arrangement = release.noise, release.arranged(arrangement)
-        if public is not None:
-            if public_may_overlap:
-                arrangement = replace(arrangement, public_may_overlap=True)
-            else:
-                refuse_private_as_public(table, cells, public)
-        # A column that is not there, or of another kind, is refused before anybody pays.
-        next(iter(table.batches(cells.names)))
-        run = Synthesis(table, cells, self.target, self._settings, its.relation, known)
-        account = GaussianAccountant(
-            [one.epsilon for one in table.groups.values()],
-            [one.delta for one in table.groups.values()],
-            list(table.groups),
-            its.relation,
-            arrangement.promise,
-        )
-        if noise.is_private:
-            first = next(iter(table.batches(cells.names)))  # enough to know them again
-            tell_of_fits_before(pd.DataFrame(dict(first.arrays)), ledger is None)
-        charged: list[Any] = []
-        remembered: AbstractContextManager[Any] = nullcontext()
-        if spending is not None and ledger is not None:
-            most = np.sum([one.mu_squared for one in run.events], axis=0)
-            costs = spending.at_most(dict(zip(table.groups, most.tolist(), strict=True)))
-            remembered = spending.reserved(
-                ledger,
-                name,
-                costs,
-                arrangement,
-                allow_new_people=True,  # all who are offered were asked about when they were looked up
-                drawn=lambda: (account, charged),
+                require_gaussian(spending.allowance.lifetime)
+            if release is not None:
+                noise, arrangement = release.noise, release.arranged(arrangement)
+            if public is not None:
+                if public_may_overlap:
+                    arrangement = replace(arrangement, public_may_overlap=True)
+                else:
+                    refuse_private_as_public(table, cells, public)
+            # A column that is not there, or of another kind, is refused before anybody pays.
+            some = next(iter(table.batches(cells.names)))
+            run = Synthesis(table, cells, self.target, self._settings, its.relation, known)
+            account = GaussianAccountant(
+                [one.epsilon for one in table.groups.values()],
+                [one.delta for one in table.groups.values()],
+                list(table.groups),
+                its.relation,
+                arrangement.promise,
             )
-        drawn: dict[int, dict[str, Any]] = {}
-        with remembered as entry:
-            for number, event in enumerate(run.events, 1):
-                account.charge(event)
-                charged.append(event)
+            if noise.is_private:
+                # They are enough to know them again.
+                tell_of_fits_before(pd.DataFrame(dict(some.arrays)), ledger is None)
+            charged: list[Any] = []
+            remembered: AbstractContextManager[Any] = nullcontext()
+            if spending is not None and ledger is not None:
+                most = np.sum([one.mu_squared for one in run.events], axis=0)
+                costs = spending.at_most(dict(zip(table.groups, most.tolist(), strict=True)))
+                remembered = spending.reserved(
+                    ledger,
+                    name,
+                    costs,
+                    arrangement,
+                    allow_new_people=True,  # all who are offered were asked about when they were looked up
+                    drawn=lambda: (account, charged),
+                )
+            drawn: dict[int, dict[str, Any]] = {}
+            with remembered as entry:
+                for number, event in enumerate(run.events, 1):
+                    account.charge(event)
+                    charged.append(event)
+                    if entry is not None:
+                        entry.draws()
+                    drawn[number] = run.draw(number, drawn, noise)
                 if entry is not None:
-                    entry.draws()
-                drawn[number] = run.draw(number, drawn, noise)
-            if entry is not None:
-                entry.settle(account, charged)
-        self._take(run.model(drawn))
-        self._describe(run, drawn, account, arrangement, noise.is_private)
+                    entry.settle(account, charged)
+            self._take(run.model(drawn))
+            self._describe(run, drawn, account, arrangement, noise.is_private)
         return self
 
     def _take(self, model: TableModel) -> None:
