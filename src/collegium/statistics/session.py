@@ -214,9 +214,23 @@ class Statistics(Answering):
             if self._release is not None:
                 self._noise = self._release.noise
         self._table, self._neighbours, self._kept = its.table, its.relation, its.kept
-        if its.spending is not None:
-            self._spending = its.spending
-            self._remember(its.spending)
+        try:
+            self._begin(its.spending, noise, ledger, name)
+        except BaseException:
+            self._table.close()
+            raise
+
+    def _begin(
+        self,
+        spending: StatisticsSpending | None,
+        noise: str,
+        ledger: Ledger | None,
+        name: str,
+    ) -> None:
+        """Open the account, and set aside on a ledger what may be used."""
+        if spending is not None:
+            self._spending = spending
+            self._remember(spending)
         groups = self._table.groups
         self._account = GaussianAccountant(
             [one.epsilon for one in groups.values()],
@@ -411,9 +425,11 @@ class Statistics(Answering):
     def close(self) -> None:
         """End the session: what was not used is given back to the ledger. Answers stay."""
         with self._one_at_a_time:
-            if self._spending is not None and not self._closed:
-                self._spending.settle(self._account, self._charged)
-            self._table.close()
+            try:
+                if self._spending is not None and not self._closed:
+                    self._spending.settle(self._account, self._charged)
+            finally:
+                self._table.close()
             self._closed = True
 
     def __enter__(self) -> Self:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.budgets import Budget, Budgets, Policy, unknown_level
+from collegium.budgets import NOTHING, Budget, Budgets, Policy, unknown_level
 from collegium.checks import nearest
 from collegium.checks import people as counted_people
 from collegium.data.engines.columns import InTable, Key, Number, OfExpressions, choice, real
@@ -32,6 +32,7 @@ from collegium.weighted_sums.marginals_in_engine import MarginalsInEngine
 from collegium.weighted_sums.reading import Reading, rounded
 from collegium.weighted_sums.sums import added_up
 from collegium.weighted_sums.weighing import Batch, Weighing
+from collegium.zero_and_public_budgets import tell_of_silent
 
 Steps = NDArray[np.int64]
 _GROUP, _ROWS, _OWNER, _INSIDE = (
@@ -80,8 +81,14 @@ class InEngine:
 
     def _open(self, policy: Policy, privacy: str, owner: str | None) -> None:
         table = self._engine.table
+        if taken := [name for name in table.columns if name.startswith("collegium_")]:
+            raise InputError(
+                f"the table has a column {taken[0]!r}, a name that is given to what is counted here: make a "
+                "view in which it is called otherwise"
+            )
         if owner is not None:
             _require(table, owner)
+            _refuse_other_names(table, owner)
         table = self._with_tables(table, owner)
         table, level = self._with_levels(table, privacy, owner)
         self._table, self._level, self._owner = table, level, owner
@@ -97,6 +104,11 @@ class InEngine:
         used = np.flatnonzero(owned)
         if not used.size:
             raise InputError("nobody in this table granted a budget: there is nothing to ask")
+        silent = [one for one in counted if policy.outside.get(one.name) == NOTHING]
+        if silent:
+            tell_of_silent(
+                sum(one.people for one in silent), sum(one.people * one.rows for one in silent)
+            )
         place = {int(level): number for number, level in enumerate(used)}
         self.groups: Mapping[str, Budget] = {budgets[i][0]: budgets[i][1] for i in used}
         self.sizes = self.here = owned[used]
@@ -125,6 +137,7 @@ class InEngine:
             other = self._engine.other(name)
             key = its.owner or owner
             _require(other, key, f"table {name!r}")
+            _refuse_other_names(other, key, table[owner].type())
             columns = {
                 one: other[one.removeprefix(f"{name}.")]
                 for one in self._schema
@@ -152,8 +165,11 @@ class InEngine:
         other = self._engine.other(name)
         _require(other, column, f"table {name!r}")
         _require(other, owner, f"table {name!r}")
+        _refuse_other_names(other, owner, table[owner].type())
+        other = other.filter(other[owner].notnull())  # who has no name is nobody's equal
         each = other.group_by(owner=other[owner]).agg(n=other.count())
-        twice = self._engine.fetch(each.filter(each.n > 1).aggregate(people=each.count()))[0][0]
+        several = each.filter(each.n > 1)
+        twice = self._engine.fetch(several.aggregate(people=several.count()))[0][0]
         if twice:
             raise InputError(
                 f"table {name!r} has several rows of {counted_people(int(twice))}: it must say each person's "
@@ -212,7 +228,7 @@ class InEngine:
         if self._owner is not None:
             own = table[self._owner]
             more[_OWNER] = own
-            more[_ROWS] = table.count().over(ibis.window(group_by=own)).cast("float64")
+            more[_ROWS] = _rows_of_owner(table, own).cast("float64")
         found = table.mutate(**more)
         return found.filter(found[_GROUP].notnull())
 
@@ -244,19 +260,18 @@ class InEngine:
         heard = np.flatnonzero(group >= 0)
         own, group = self._rows_of_each[rows][heard], group[heard]
         names = [self._names[i] for i in rows[heard].tolist()]
+        known = {"collegium_name": names, _GROUP: group.tolist()}
+        if self._engine.frozen:
+            known[_ROWS] = own.tolist()
         self.groups = {name: budgets.groups[name] for name in used}
         self.sizes = np.array([sizes[name] for name in used], dtype=np.int64)
         self.here = np.bincount(group, minlength=len(used)).astype(np.int64)
         self._rows_of = np.bincount(group, weights=own, minlength=len(used)).astype(np.int64)
         self._most_rows_of_one = int(own.max())
-        people = self._engine.people(
-            {"collegium_name": names, _GROUP: group.tolist(), _ROWS: own.tolist()}
-        )
-        table = self._table
+        people, table = self._engine.people(known), self._table
         found = table.inner_join(people, table[self._owner] == people.collegium_name)
-        self._base = found.mutate(
-            **{_OWNER: found[self._owner], _ROWS: found[_ROWS].cast("float64")}
-        )
+        each = found[_ROWS] if self._engine.frozen else _rows_of_owner(found, found[self._owner])
+        self._base = found.mutate(**{_OWNER: found[self._owner], _ROWS: each.cast("float64")})
 
     @property
     def _counts_rows(self) -> bool:
@@ -315,10 +330,11 @@ class InEngine:
 
         Raises EngineError if the engine stops, which may tell of somebody's row: to be charged.
         """
+        self._refuse_too_many(weighings)
+        is_here = self.why_here(reading.needs)
         with self.asking():
-            if self.why_here(reading.needs):
+            if is_here:
                 return added_up(self.batches(reading.needs), reading, weighings)
-            self._refuse_too_many(weighings)
             return _Summing(self, reading, weighings).steps()
 
     def marginals(self, of: Marginals, weighings: Sequence[Weighing]) -> list[list[Steps]]:
@@ -326,10 +342,11 @@ class InEngine:
 
         Raises EngineError if the engine stops, which may tell of somebody's row: to be charged.
         """
+        self._refuse_too_many(weighings)
+        is_here = self.why_here(of.cells.names)
         with self.asking():
-            if self.why_here(of.cells.names):
+            if is_here:
                 return of.added_up(self.batches(of.cells.names), weighings)
-            self._refuse_too_many(weighings)
             own = _ROWS if self._rows_matter(weighings[0].most_rows) else None
             its = MarginalsInEngine(
                 of, self._engine, self._base, self._schema, _GROUP, own, self._refuse_changed
@@ -359,6 +376,11 @@ class InEngine:
         except (EngineError, StatementError):
             self._failed = True
             raise
+        except (
+            Exception
+        ):  # of whatever stands in a row: its words may quote it, and it is charged as well
+            self._failed = True
+            raise EngineError(f"a row of {self._engine.name} could not be read here") from None
 
     def _refuse_changed(self, n_seen: NDArray[np.int64]) -> None:
         """Refuse a table that has other rows than when people and levels were counted."""
@@ -376,6 +398,11 @@ class _Counted:
     level: Any
     rows: int
     people: int
+
+    @property
+    def name(self) -> str:
+        """Of the level."""
+        return str(as_names([self.level])[0])
 
 
 class _Summing:
@@ -527,6 +554,31 @@ def _no_tiny(x: Number, lower: float) -> Number:
     Some engines call a quotient below the smallest double an error.
     """
     return Number(choice((x - lower).expression < real(1e-200), real(lower), x.expression))
+
+
+def _rows_of_owner(table: Any, owner: Any) -> Any:
+    """How many rows each row's owner has."""
+    import ibis
+
+    return table.count().over(ibis.window(group_by=owner))
+
+
+def _refuse_other_names(table: Any, column: str, like: Any = None) -> None:
+    """Refuse names that are neither text nor whole numbers, or not both where they are compared.
+
+    Engines turn one into the other as they like: "007" into 7.
+    """
+    kind = table[column].type()
+    if not (kind.is_string() or kind.is_integer()):
+        raise InputError(
+            f"column {column!r} says whose a row is, in another type ({kind}) than text or whole numbers: "
+            "make a view in which it is text"
+        )
+    if like is not None and like.is_string() != kind.is_string():
+        raise InputError(
+            f"column {column!r} holds names as {'text' if kind.is_string() else 'numbers'} in one table and "
+            f"as {'text' if like.is_string() else 'numbers'} in another: make a view in which they are alike"
+        )
 
 
 def _require(table: Any, column: str, what: str = "the table") -> bool:

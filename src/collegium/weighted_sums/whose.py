@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
 from collegium.accounting.promises import Promise
 from collegium.budgets import PUBLIC, Budgets, Policy, as_budgets
@@ -107,8 +110,9 @@ def whose(
     granted, frame = who_granted(frame, budgets, privacy, owner, delta)
     on_ledger, relation = None, relation_of(neighbours)
     if ledger is not None:
+        rows = _private(ledger, granted)
+        frame, granted = take_frame_rows(frame, rows), subset(granted, rows)
         relation, on_ledger = spending().begin(ledger, granted, neighbours, noise_seed, spend)
-        ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
         frame, granted = take_frame_rows(frame, on_ledger.records), on_ledger.budgets
     elif not as_granted:
         granted = few_budgets(granted)
@@ -133,15 +137,25 @@ def _on_ledger(
     table = in_engine(frame, budgets, privacy, owner, schema)
     try:
         granted = table.people(budgets)
-        rows = has_budget(granted)
+        rows = has_budget(granted, tell=lambda line: None)  # which was told as the table was opened
+        rows = rows[_private(ledger, subset(granted, rows))]
         granted = subset(granted, rows)
         relation, its = spending().begin(ledger, granted, neighbours, noise_seed, spend)
-        ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
         table.only(its.budgets, rows[its.records])
     except BaseException:
         table.close()
         raise
     return Whose(table, its, relation, its.budgets.kept)
+
+
+def _private(ledger: Ledger, granted: Budgets) -> NDArray[np.intp]:
+    """Find the records that are not public, of which alone a ledger keeps account."""
+    public = granted.owner_group == PUBLIC
+    if public.any():
+        ledger.refuse_published(granted.owners[public])
+    if public.all():
+        raise InputError("nobody in this table granted a budget: there is nothing to ask")
+    return np.flatnonzero(~public[granted.record_owner])
 
 
 def held(frame: Any) -> Any:

@@ -22,8 +22,6 @@ ROWS = 1 << 17
 """Rows that leave an engine together."""
 _PEOPLE = "collegium_people"
 _ZONE = "spark.sql.session.timeZone"
-_THEIRS = ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "pyarrow", "ibis", "sqlglot")
-"""Where exceptions come from whose words are an engine's."""
 _ENGINES = "DuckDB, PostgreSQL and Spark"
 
 
@@ -107,10 +105,15 @@ class _Engine:
 
     name: str
     frozen = True
+    _by_bytes: str
+    """In SQL: a column's text, in which no collation takes different ones for the same."""
 
     def __init__(self, backend: Any, table: Any, about: str = "") -> None:
         self._backend, self._table, self.about = backend, table, about or f"a table of {self.name}"
         self._begin()
+        if table is not None:
+            self.frozen = False  # an expression may read files, or somebody's frame
+            self._table = self._told_apart(self._table)
 
     def _begin(self) -> None: ...
 
@@ -127,7 +130,7 @@ class _Engine:
 
         try:
             self.frozen = self.frozen and self._is_stored(name, schema)
-            return self._backend.table(name, database=schema)
+            return self._told_apart(self._backend.table(name, database=schema))
         except TableNotFound:
             there = self._tables(schema)
             raise InputError(
@@ -137,15 +140,37 @@ class _Engine:
     def _tables(self, schema: str | None) -> list[str]:
         return list(self._backend.list_tables(database=schema))
 
+    def _told_apart(self, table: Any) -> Any:
+        """Have text told apart by its bytes, as it is here: collations may say that "A" is "a"."""
+        import sqlglot as sg
+
+        kinds = table.schema()
+        if not any(kind.is_string() for kind in kinds.values()):
+            return table
+        columns = []
+        for name, kind in kinds.items():
+            column = sg.to_identifier(name, quoted=True).sql(self._backend.dialect)
+            shown = self._by_bytes.format(column) if kind.is_string() else column
+            columns.append(f"{shown} AS {column}")
+        sql = f"SELECT {', '.join(columns)} FROM ({self._backend.compile(table)}) AS as_it_lies"
+        return self._backend.sql(sql, schema=kinds)
+
     def _sql(self, expression: Any) -> str:
         """Write an expression in SQL, if the engine takes it: asked before a row is looked at."""
-        sql = str(self._backend.compile(expression))
         try:
             with self._words():
+                sql = str(self._backend.compile(expression))
                 self._explain(sql)
         except EngineError as error:
+            if self._looks_first:
+                raise
             raise StatementError(str(error)) from None
         return sql
+
+    @property
+    def _looks_first(self) -> bool:
+        """Whether rows may be looked at to find out what a statement means."""
+        return False
 
     def _explain(self, sql: str) -> None:
         raise NotImplementedError
@@ -160,6 +185,7 @@ class _Engine:
 
 class _DuckDB(_Engine):
     name = "DuckDB"
+    _by_bytes = "CAST({} AS VARCHAR) COLLATE POSIX"
 
     @classmethod
     def at(cls, place: Place) -> _DuckDB:
@@ -185,11 +211,14 @@ class _DuckDB(_Engine):
         if self._ours:
             con.execute("BEGIN TRANSACTION").fetchall()
             con.execute("SELECT txid_current()").fetchall()
-        if self._table is not None:
-            self.frozen = False  # an expression may read files, or somebody's frame
+        self._people: list[str] = []
 
     def _explain(self, sql: str) -> None:
         self._backend.con.execute(f"EXPLAIN {sql}").fetchall()
+
+    @property
+    def _looks_first(self) -> bool:
+        return not self.frozen  # at rows of a text file, to find out what its columns hold
 
     def _tables(self, schema: str | None) -> list[str]:
         asked = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?"
@@ -218,10 +247,13 @@ class _DuckDB(_Engine):
         name = _PEOPLE + uuid.uuid4().hex
         with self._words():
             self._backend.con.register(name, pa.table(dict(columns)))
-            return self._backend.table(name)
+            self._people.append(name)
+            return self._told_apart(self._backend.table(name))
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
+            for name in self._people:
+                self._backend.con.unregister(name)
             if self._ours:
                 self._backend.con.execute("ROLLBACK").fetchall()
         if self._owned:
@@ -230,6 +262,7 @@ class _DuckDB(_Engine):
 
 class _PostgreSQL(_Engine):
     name = "PostgreSQL"
+    _by_bytes = 'CAST({} AS TEXT) COLLATE "C"'
 
     @classmethod
     def at(cls, place: Place) -> _PostgreSQL:
@@ -303,6 +336,22 @@ class _PostgreSQL(_Engine):
         )
         table = sql.Identifier(name)
         con = self._backend.con
+        with self._words():
+            may, no_writes = con.execute(
+                "SELECT has_database_privilege(current_database(), 'TEMPORARY'), "
+                "current_setting('transaction_read_only') = 'on'"
+            ).fetchone()
+        if not may or no_writes:
+            allow = (
+                "set PGOPTIONS='-c default_transaction_read_only=off', and ask the primary server"
+                if no_writes
+                else "GRANT TEMPORARY ON DATABASE to it"
+            )
+            raise InputError(
+                "names of people go to PostgreSQL in a temporary table, which this "
+                f"{'connection' if no_writes else 'role'} may not make: {allow}; or read the table into "
+                "memory"
+            )
         with self._words(), con.transaction(), con.cursor() as cursor:
             cursor.execute(
                 sql.SQL("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP").format(table, fields)
@@ -312,7 +361,7 @@ class _PostgreSQL(_Engine):
                     copy.write_row(row)
             cursor.execute(sql.SQL("ANALYZE {}").format(table))
         with self._words():
-            return self._backend.table(name)
+            return self._told_apart(self._backend.table(name))
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
@@ -325,15 +374,25 @@ class _PostgreSQL(_Engine):
 
 class _Spark(_Engine):
     name = "Spark"
+    _by_bytes = "CAST({} AS STRING) COLLATE UTF8_BINARY"
     frozen = False  # what is evicted from its memory is read again
 
     def _begin(self) -> None:
         self._session = self._backend._session
         self._views: list[str] = []
+        self._frames: list[Any] = []
         with self._words():
-            self._frame = self._session.sql(str(self._backend.compile(self._table))).persist()
-            self._frame.count()  # in the caller's time zone; what is asked of it is asked in UTC
-            self._table = self._view(self._frame)
+            self._table = self._kept(self._table)
+
+    def _named(self, name: str, schema: str | None = None) -> Any:
+        return self._kept(super()._named(name, schema))
+
+    def _kept(self, table: Any) -> Any:
+        """Have a table as it is now."""
+        frame = self._session.sql(str(self._backend.compile(table))).persist()
+        self._frames.append(frame)
+        frame.count()  # now, and not when the first question is asked
+        return self._view(frame)
 
     def _explain(self, sql: str) -> None:
         self._session.sql(sql)
@@ -374,13 +433,15 @@ class _Spark(_Engine):
         import pyarrow as pa
 
         with self._words():
-            return self._view(self._session.createDataFrame(pa.table(dict(columns))))
+            view = self._view(self._session.createDataFrame(pa.table(dict(columns))))
+            return self._told_apart(view)
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
             for name in self._views:
                 self._session.catalog.dropTempView(name)
-            self._frame.unpersist()
+            for frame in self._frames:
+                frame.unpersist()
 
 
 def _batch(expression: Any, rows: Sequence[Sequence[Any]]) -> Any:
@@ -422,11 +483,9 @@ def _without_its_words(engine: str, what: str = "") -> Iterator[None]:
     before, logger.disabled = logger.disabled, True
     try:
         yield
-    except (InputError, KeyboardInterrupt, GeneratorExit):
+    except InputError:
         raise
-    except Exception as error:
-        if not type(error).__module__.startswith(_THEIRS):
-            raise
+    except Exception as error:  # also of Python itself, of a row that a driver has no room for
         reason = (
             _public_reason(error) or "what it said is not shown, since it may quote somebody's row"
         )
@@ -441,7 +500,8 @@ def _public_reason(error: Exception) -> str:
     kinds = {type(one).__name__ for one in (error, error.__cause__) if one is not None}
     if state == "42501":
         return "this role may not read it: GRANT SELECT to it, or use another one"
-    if state in ("28P01", "28000"):
+    unasked = not state and "OperationalError" in kinds  # before anybody read a row
+    if state in ("28P01", "28000") or (unasked and "password" in str(error)):
         return "the server refused role or password: set PGPASSWORD, or PGPASSFILE"
     if state == "3D000":
         return "there is no such database"
