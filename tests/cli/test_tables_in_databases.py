@@ -314,6 +314,50 @@ def test_a_password_in_a_studys_file_is_refused_before_anything_is_kept(folder, 
     assert not Path("study").exists()
 
 
+def test_a_password_comes_from_the_environment_and_goes_nowhere(
+    folder, collegium, asked, server, server_table, monkeypatch
+):
+    url = server_table.partition("#")[0]
+    role = server.new_role(url, "SELECT ON people", password=SECRET)
+    server.log_statements(url)  # after the statement that says it
+    before = server.logged(url)
+    how = [*LEVELS, "--ledger", "none", "count where sick"]
+    for given in (None, "another"):
+        if given is not None:
+            monkeypatch.setenv("PGPASSWORD", given)
+        _, errors = asked(f"{role}#people", *how, code=2)
+        assert "set PGPASSWORD, or PGPASSFILE" in errors
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    asked(f"{role}#people", *how, "--record", "answers.json")
+    monkeypatch.delenv("PGPASSWORD")
+    Path("passwords").write_text(f"*:*:*:*:{SECRET}\n")
+    Path("passwords").chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(Path("passwords").resolve()))
+    for kind in ("statistics", "dpsgd"):
+        command = face_of(f"plan {kind}", f"{role}#people")
+        text = Path("study.toml").read_text()
+        text = text.replace("[run]", '[preprocessing]\nkind = "tabular"\n[run]')
+        text = text.replace("target =", 'exclude = ["seen"]\npublic_may_overlap = true\ntarget =')
+        Path("study.toml").write_text(text)
+        for one in (command, ["run", "study.toml", "--out", kind]):
+            code, printed, errors = collegium(*one)
+            assert code == 0, errors
+            assert SECRET not in printed + errors
+    Path("passwords").unlink()
+    kept = [path for path in Path().rglob("*") if path.is_file()]
+    assert len(kept) > 20
+    assert not any(SECRET.encode() in path.read_bytes() for path in kept)
+    logged = server.logged(url)[len(before) :]
+    assert "SELECT" in logged and SECRET not in logged
+
+
+def test_a_role_that_may_not_read_is_one_line(folder, asked, server, server_table):
+    url = server_table.partition("#")[0]
+    role = server.new_role(url)
+    _, errors = asked(f"{role}#people", *LEVELS, "--ledger", "none", "count where sick", code=2)
+    assert "may not read it: GRANT SELECT" in errors
+
+
 def test_the_page_shows_what_is_said_of_a_password(folder, asked):
     _, errors = asked("postgresql://steward:secret@host/hospital#visits", "count", code=2)
     assert errors.strip() in PAGE.read_text("utf-8")

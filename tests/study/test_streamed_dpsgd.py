@@ -12,7 +12,7 @@ from collegium.dpsgd.shards import ShardSums
 from collegium.errors import ConfigError
 from collegium.study import runner, streaming
 from collegium.study.config import read_config
-from collegium.study.runner import run_study
+from collegium.study.runner import plan_study, run_study
 
 STUDY = """
 [data]
@@ -84,6 +84,15 @@ def test_a_streamed_dpsgd_publishes_what_the_one_in_memory_does(study, tmp_path,
         first, second = (np.load(r.folder.vault / "dpsgd.npz") for r in (memory, result))
         assert (first["parameters"] == second["parameters"]).all() and first["parameters"].any()
         assert not (result.folder.vault / "dpsgd-shards").exists()
+
+
+def test_the_plan_of_a_stream_is_shown_as_that_of_a_table_is(study, monkeypatch):
+    monkeypatch.setattr("collegium.study.methods.dpsgd.shown.seconds_of", lambda *run: 1.0)
+    shown = [
+        [str(block) for block in plan_study(study(**run)).plan.blocks()]
+        for run in ({}, {"streaming": True})
+    ]
+    assert shown[0] == shown[1]
 
 
 def test_a_filter_needs_memory_and_says_so(study, tmp_path):

@@ -12,6 +12,7 @@ from collegium.report.sections import Block, Paragraph
 from collegium.study.methods.dpsgd.page import signal_to_noise
 from collegium.study.methods.dpsgd.step_time import seconds_of
 from collegium.study.shown import records_shown
+from collegium.study.streaming import PrivateStream
 from collegium.study.study_data import StudyData
 
 _COPIES = 4
@@ -64,8 +65,9 @@ def plan_blocks(run: DPSGDRun, data: StudyData) -> list[Block]:
 
 
 def _memory(run: DPSGDRun, data: StudyData) -> list[Paragraph]:
-    """Say what memory a run takes, where that is much."""
-    records = sum(bytes_of(X) for X in (run.records.X, data.X_public) if X is not None)
+    """Say what memory a run takes, where that is much. Records that are streamed are in none."""
+    held = [X for X in (run.records.X, data.X_public) if not isinstance(X, PrivateStream | None)]
+    records = sum(map(bytes_of, held))
     size = (PROGRAM + _COPIES * records + run.working_bytes) / GIGABYTE
     return [Paragraph(f"A run takes about {size:.1f} GB of memory.")] if size >= _MUCH else []
 
