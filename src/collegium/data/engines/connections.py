@@ -130,7 +130,11 @@ class _Engine:
 
         try:
             self.frozen = self.frozen and self._is_stored(name, schema)
-            return self._told_apart(self._backend.table(name, database=schema))
+            import sqlglot as sg
+
+            where = sg.table(name, db=schema, quoted=True).sql(self._backend.dialect)
+            may = self._may_be_read(where)
+            return self._told_apart(self._backend.table(name, database=schema), where, may)
         except TableNotFound:
             there = self._tables(schema)
             raise InputError(
@@ -140,20 +144,27 @@ class _Engine:
     def _tables(self, schema: str | None) -> list[str]:
         return list(self._backend.list_tables(database=schema))
 
-    def _told_apart(self, table: Any) -> Any:
-        """Have text told apart by its bytes, as it is here: collations may say that "A" is "a"."""
+    def _may_be_read(self, where: str) -> list[str]:
+        """Columns that this role may read, if not all."""
+        return []
+
+    def _told_apart(self, table: Any, where: str = "", these: Sequence[str] = ()) -> Any:
+        """Have text told apart by its bytes, as it is here: collations may say that "A" is "a".
+
+        ``where``: name of the table in SQL, if it has one. ``these``: which to take of it; none: all.
+        """
         import sqlglot as sg
 
-        kinds = table.schema()
-        if not any(kind.is_string() for kind in kinds.values()):
-            return table
+        kinds = {
+            name: kind for name, kind in table.schema().items() if name in (these or table.columns)
+        }
+        where = where or f"({self._backend.compile(table)}) AS as_it_lies"
         columns = []
         for name, kind in kinds.items():
             column = sg.to_identifier(name, quoted=True).sql(self._backend.dialect)
             shown = self._by_bytes.format(column) if kind.is_string() else column
             columns.append(f"{shown} AS {column}")
-        sql = f"SELECT {', '.join(columns)} FROM ({self._backend.compile(table)}) AS as_it_lies"
-        return self._backend.sql(sql, schema=kinds)
+        return self._backend.sql(f"SELECT {', '.join(columns)} FROM {where}", schema=kinds)
 
     def _sql(self, expression: Any) -> str:
         """Write an expression in SQL, if the engine takes it: asked before a row is looked at."""
@@ -303,6 +314,13 @@ class _PostgreSQL(_Engine):
     def _explain(self, sql: str) -> None:
         with self._backend.con.transaction():
             self._backend.con.execute(f"EXPLAIN {sql}")
+
+    def _may_be_read(self, where: str) -> list[str]:
+        asked = (
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
+            "AND NOT attisdropped AND has_column_privilege(attrelid, attnum, 'SELECT')"
+        )
+        return [name for (name,) in self._backend.con.execute(asked, [where]).fetchall()]
 
     def _is_stored(self, name: str, schema: str | None) -> bool:
         asked = (
