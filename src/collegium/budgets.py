@@ -237,25 +237,29 @@ class Policy(InNotebooks):
 
 
 def unknown_level(
-    level: str | None, names: Sequence[str], n_unknown: int, position: int
-) -> RecordError:
+    level: str | None, names: Sequence[str], n_unknown: int, position: int | None = None
+) -> InputError:
     """Make the error about levels that a policy does not know.
 
     What stands there is not shown: in another column than that of the levels, it is no public level.
 
     ``level``: of the first such record; None: it has none.
     ``names``: the levels of the policy.
-    ``n_unknown``, ``position``: how many such records there are, and where the first is, from 0.
+    ``n_unknown``, ``position``: how many such records there are, and where the first is, from 0; None: rows
+    have no places.
     """
+    first = "" if position is None else f", first {WHERE}"
     missing = ", which has no privacy level" if level is None else ""
+    if level is None and position is None:
+        missing = ", or without one"
     alike = {name.casefold(): name for name in names}
     near = difflib.get_close_matches((level or "").strip().casefold(), list(alike), n=1)
     hint = f"; did you mean {alike[near[0]]!r}?" if near else ""
-    return RecordError(
-        f"{n_unknown:,} record(s) with a privacy level that the policy does not know, first {WHERE}"
-        f"{missing}: allowed are {', '.join(names)}{hint}",
-        position,
+    said = (
+        f"{n_unknown:,} record(s) with a privacy level that the policy does not know{first}{missing}: "
+        f"allowed are {', '.join(names)}{hint}"
     )
+    return InputError(said) if position is None else RecordError(said, position)
 
 
 def two_budgets(n_owners: int, one: int, other: int) -> RecordError:

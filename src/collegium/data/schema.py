@@ -340,6 +340,9 @@ def _tables_from(given: Any, columns: Mapping[str, Column]) -> dict[str, OtherTa
                 f'[columns."{name}.age"], or remove it'
             )
         found[str(name)] = one
+    for column in columns:
+        if len(of := [name for name in found if column.startswith(f"{name}.")]) > 1:
+            raise InputError(f"columns.{column} could be one of two tables, {of[0]} and {of[1]}")
     return found
 
 

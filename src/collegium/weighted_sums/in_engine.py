@@ -89,8 +89,8 @@ class InEngine:
         if owner is not None:
             _require(table, owner)
             _refuse_other_names(table, owner)
-        table = self._with_tables(table, owner)
         table, level = self._with_levels(table, privacy, owner)
+        table = self._with_tables(table, owner)
         self._table, self._level, self._owner = table, level, owner
         self._columns = InTable(table, self._schema)
         self.named = owner is not None
@@ -104,7 +104,7 @@ class InEngine:
         used = np.flatnonzero(owned)
         if not used.size:
             raise InputError("nobody in this table granted a budget: there is nothing to ask")
-        silent = [one for one in counted if policy.outside.get(one.name) == NOTHING]
+        silent = [one for one in counted if policy.outside.get(str(one.name)) == NOTHING]
         if silent:
             tell_of_silent(
                 sum(one.people for one in silent), sum(one.people * one.rows for one in silent)
@@ -144,6 +144,11 @@ class InEngine:
                 if one.startswith(f"{name}.")
                 and _require(other, one.removeprefix(f"{name}."), name)
             }
+            if taken := [one for one in columns if one in table.columns]:
+                raise InputError(
+                    f"the table has a column {taken[0]!r}, and table {name!r}, which is joined, one that is "
+                    "called so then: make a view in which it is called otherwise"
+                )
             joined = other.select(**{f"collegium_{name}": other[key]}, **columns)
             table = table.left_join(joined, table[owner] == joined[f"collegium_{name}"])
         return table
@@ -400,9 +405,10 @@ class _Counted:
     people: int
 
     @property
-    def name(self) -> str:
-        """Of the level."""
-        return str(as_names([self.level])[0])
+    def name(self) -> str | None:
+        """Of the level; None: there is none."""
+        found: str | None = as_names([self.level])[0]
+        return found
 
 
 class _Summing:
@@ -596,16 +602,12 @@ def _null_of(key: Key) -> Any:
 def _levels_of(counted: Sequence[_Counted], policy: Policy) -> dict[Any, int]:
     """Number of each level that occurs; the last one: none of those with a budget."""
     known = {name: code for code, name in enumerate(policy.levels)}
-    found = {}
-    for level in {one.level for one in counted}:
-        word = as_names([level])[0]
-        if word in known:
-            found[level] = known[word]
-        elif word in policy.outside:
-            found[level] = len(known)
-        else:
-            raise unknown_level(word, [*policy.levels, *policy.outside], 1, 0)
-    return found
+    known |= dict.fromkeys(policy.outside, len(known))
+    unknown = [one for one in counted if one.name not in known]
+    if unknown:
+        n = sum(one.people * one.rows for one in unknown)
+        raise unknown_level(unknown[0].name, [*policy.levels, *policy.outside], n)
+    return {one.level: known[str(one.name)] for one in counted}
 
 
 def _numbered(names: pd.Series, numbers: dict[Any, int]) -> NDArray[np.intp]:

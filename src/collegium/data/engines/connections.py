@@ -105,6 +105,8 @@ class _Engine:
 
     name: str
     frozen = True
+    _schema: str | None = None
+    """In which other tables are."""
     _by_bytes: str
     """In SQL: a column's text, in which no collation takes different ones for the same."""
 
@@ -123,7 +125,7 @@ class _Engine:
 
     def other(self, name: str) -> Any:
         with self._words():
-            return self._named(name)
+            return self._named(name, self._schema)
 
     def _named(self, name: str, schema: str | None = None) -> Any:
         from ibis.common.exceptions import TableNotFound
@@ -205,7 +207,7 @@ class _DuckDB(_Engine):
         own = duckdb.connect(place.where, read_only=True, config=never)
         try:
             made = cls(ibis.duckdb.from_connection(own), None, str(place).partition("#")[0])
-            made._owned = True
+            made._owned, made._schema = True, place.schema
             made._table = made._named(place.table, place.schema)
         except BaseException:
             own.close()
@@ -281,7 +283,7 @@ class _PostgreSQL(_Engine):
         own = psycopg.connect(place.where, application_name="collegium", client_encoding="utf8")
         try:
             made = cls(ibis.postgres.from_connection(own), None, str(place).partition("#")[0])
-            made._owned = True
+            made._owned, made._schema = True, place.schema
             made._table = made._named(place.table, place.schema)
         except BaseException:
             own.close()
