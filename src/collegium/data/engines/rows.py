@@ -69,18 +69,15 @@ def batches_of(
     import pyarrow as pa
 
     fields = list(_of_columns(connection, place, columns))
-    wanted = list(columns or [one.name for one in fields])
-    table = connection.table
-    shown = [table[one.name].cast("string") if _is_sent_as_text(table[one.name].type()) else table[one.name]
-             for one in fields]  # fmt: skip
+    names = [one.name for one in fields]
+    sent = {
+        name: cells.cast("string") if _is_sent_as_text(cells.type()) else cells
+        for name, cells in ((name, connection.table[name]) for name in names)
+    }
     empty = True
-    for batch in connection.stream(
-        table.select(*[c.name(one.name) for c, one in zip(shown, fields, strict=True)])
-    ):
-        columns_read = [
-            _as_declared(batch.column(number), one.type) for number, one in enumerate(fields)
-        ]
-        yield pa.Table.from_arrays(columns_read, schema=pa.schema(fields)).select(wanted)
+    for batch in connection.stream(connection.table.select(**sent)):
+        read = [_as_declared(batch.column(at), one.type) for at, one in enumerate(fields)]
+        yield pa.Table.from_arrays(read, schema=pa.schema(fields)).select(list(columns or names))
         empty = False
     if empty:
         yield pa.schema(fields).empty_table()
