@@ -242,3 +242,34 @@ def test_a_decimal_is_text():
     from collegium.data.engines import places
 
     assert places._cell(Decimal("1.10"), False) == "1.10"
+
+
+@pytest.mark.parametrize(
+    "odd", ["x", "", None, 1.5, -0.0, 10**20, True, datetime.date(2025, 1, 2)], ids=repr
+)
+@pytest.mark.parametrize("kind", ["sqlite", "excel"])
+def test_one_cell_changes_no_other(tmp_path, odd, kind):
+    """Everybody's numbers, text and dates are read as they were, whatever one person's cell holds."""
+    others = [(7, "007", 1.0), (8.5, "x", 2**53 - 1), ("9", 10, "2025-01-02")]
+
+    def written(rows, name):
+        if kind == "excel":
+            book = openpyxl.Workbook()
+            for row in [("a", "b", "c"), *rows]:
+                book.active.append(row)
+            book.save(tmp_path / f"{name}.xlsx")
+            return place_of(f"{tmp_path}/{name}.xlsx")
+        with sqlite3.connect(tmp_path / f"{name}.sqlite") as connection:
+            connection.execute("CREATE TABLE t (a, b, c)")
+            cells = [
+                [str(c) if isinstance(c, datetime.date) or c == 10**20 else c for c in row]
+                for row in rows
+            ]
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?)", cells)
+        return place_of(f"sqlite:///{tmp_path}/{name}.sqlite#t")
+
+    alone = read_place(written(others, "alone"))
+    beside = read_place(written([*others, (odd, odd, odd)], "beside"))
+    assert beside.iloc[:3].equals(alone)
+    assert alone["a"].tolist() == ["7", "8.5", "9"]
+    assert alone["b"].tolist() == ["007", "x", "10"]
