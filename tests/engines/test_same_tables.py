@@ -16,13 +16,17 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from collegium import Policy, Schema, Synthesizer
+from collegium import Ledger, Policy, Schema, Synthesizer
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.data.cells import Cells
+from collegium.data.engines import connections
 from collegium.data.engines.connections import EngineError
 from collegium.data.engines.places import place_of
 from collegium.data.schema_column import TEXT
 from collegium.errors import InputError
+from collegium.noise.sources import SeededNoise
+from collegium.synthesis import synthesizer
 from collegium.weighted_sums import in_engine, marginals_in_engine
 from collegium.weighted_sums.in_engine import InEngine
 from collegium.weighted_sums.marginals import Marginals
@@ -250,6 +254,59 @@ def test_a_table_that_changes_between_two_draws_is_refused(put):
     with pytest.raises(EngineError, match="changed since"):
         there.marginals(of, weights)
     there.close()
+
+
+# ------------------------------------------------------------------------------ ledgers
+
+
+@pytest.fixture
+def same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the same noise each time, which no ledger allows."""
+    monkeypatch.setattr(synthesizer, "noise_from", lambda seed: SeededNoise(3))
+
+
+def charged(place: Any, path: Path) -> tuple[Synthesizer, list[Any]]:
+    """Make a table on a ledger of its own; and what everybody has spent there."""
+    ledger = Ledger.create(path, neighbours=Neighbours.ADD_OR_REMOVE)
+    made = Synthesizer(SCHEMA, "sick", "both")
+    made.fit(place, POLICY, privacy="level", owner="owner", ledger=ledger, spend=0.5)
+    return made, accounts(ledger)
+
+
+def accounts(ledger: Ledger) -> list[tuple[str, float]]:
+    return sorted((one.level, float(one.spent.mu_squared)) for one in ledger.standings())
+
+
+def test_on_a_ledger_the_model_and_the_accounts_are_the_same(put, same_noise, tmp_path):
+    table = as_arrow(patients(800))
+    here, spent = charged(table, tmp_path / "here.ledger")
+    there, also_spent = charged(put("duckdb", table), tmp_path / "there.ledger")
+    assert spent == also_spent and max(mu for _, mu in spent) > 0
+    for number, made in enumerate((here, there)):
+        made.save(tmp_path / f"{number}.json")
+    assert (tmp_path / "0.json").read_bytes() == (tmp_path / "1.json").read_bytes()
+
+
+def test_an_engine_that_stops_in_the_middle_leaves_what_was_drawn_charged(
+    put, same_noise, tmp_path, monkeypatch
+):
+    table = as_arrow(patients(800))
+    _, whole = charged(put("duckdb", table), tmp_path / "whole.ledger")
+    asked, stream = [], connections._DuckDB.stream
+
+    def stopping(self: Any, expression: Any) -> Iterator[Any]:
+        if "n" in expression.columns:  # counts, not rows
+            asked.append(1)
+            if len(asked) == 2:
+                raise EngineError("DuckDB stopped with an error")
+        yield from stream(self, expression)
+
+    monkeypatch.setattr(connections._DuckDB, "stream", stopping)
+    with pytest.raises(EngineError, match="stopped with an error; this draw and those before stay"):
+        charged(put("duckdb", table), tmp_path / "part.ledger")
+    spent = accounts(Ledger(tmp_path / "part.ledger"))
+    assert [level for level, _ in spent] == [level for level, _ in whole]
+    assert all(0 < one <= other for (_, one), (_, other) in zip(spent, whole, strict=True))
 
 
 # ------------------------------------------------------------------------------ neighbours

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data.cells import Cells
+from collegium.data.engines.connections import EngineError
 from collegium.synthesis.coarsening import Coarsening
 from collegium.synthesis.junction_tree import Clique
 from collegium.weighted_sums.marginals import Marginals
@@ -32,9 +33,16 @@ def sensitive_counts(
     """Count, in steps of the grid, the rows in each cell of some marginals: with each of these weights.
 
     ``coarse``: of each column, where cells were put together.
+
+    Raises EngineError if an engine stops: whoever calls has charged the draw.
     """
     together = None if coarse is None else [one.place for one in coarse]
-    return table.marginals(Marginals(cells, cliques, together), weighings)
+    try:
+        return table.marginals(Marginals(cells, cliques, together), weighings)
+    except EngineError as error:
+        raise EngineError(
+            f"{error}; this draw and those before stay charged, since an error may tell of somebody's row"
+        ) from None
 
 
 def sensitive_errors(counts: Sequence[Steps], expected: Sequence[Steps]) -> Steps:

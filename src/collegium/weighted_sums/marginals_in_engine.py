@@ -108,11 +108,20 @@ class MarginalsInEngine:
     @cached_property
     def _read_in_sql(self) -> tuple[str, dict[str, Any]]:
         """Every row's cells, and whose it is: ``heard`` is NULL where it is blank, ``everybody`` never."""
-        read = {f"cell{one}": _never_null(key) for one, key in enumerate(self._keys)}
+        read = {f"cell{one}": key.expression for one, key in enumerate(self._keys)}
         read["everybody"] = self.rows[self.group].cast("int32")
         if self.own is not None:
             read["own"] = self.rows[self.own].cast("int64")
         rows = self.rows.select(**read)
+        # What is compared with many edges is a column of its own, so that it is computed once.
+        told = {}
+        for one, (key, its) in enumerate(zip(self._keys, self.of.cells.columns, strict=True)):
+            cell = rows[f"cell{one}"]
+            if its.edges is not None:
+                cell = binned(cell, its.edges.tolist(), its.n_values)
+            number = cell if key.places is not None else cell.cast("int16")
+            told[f"cell{one}"] = number.fill_null(_missing(key))
+        rows = rows.mutate(**told)
         backend, kinds = rows.get_backend(), dict(rows.schema().items())
         blank = " AND ".join(f"cell{one} = {_missing(key)!r}" for one, key in enumerate(self._keys))
         return (
@@ -134,10 +143,9 @@ class MarginalsInEngine:
 
 
 def _key(columns: InTable, one: CellsOfColumn) -> Key:
-    """What tells a row's cell; NULL where it has no readable value."""
+    """What tells a row's cell, or the number that lies in it; NULL where it has no readable value."""
     if one.edges is not None:
-        number = columns.number(one.name).expression
-        return Key(binned(number, one.edges.tolist(), one.n_values))
+        return Key(columns.number(one.name).expression)
     if one.column.kind in (CATEGORY, FLAG) and one.n_values <= MOST_TOLD:
         return Key(columns.code(one.name))
     return columns.key(one.name)
@@ -151,11 +159,6 @@ def _missing(key: Key) -> int | str:
     while word in key.places:
         word += "-"
     return word
-
-
-def _never_null(key: Key) -> Any:
-    number = key.expression if key.places is not None else key.expression.cast("int16")
-    return number.fill_null(_missing(key))
 
 
 def _filled(column: Any) -> NDArray[np.int64]:
