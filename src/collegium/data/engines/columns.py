@@ -169,9 +169,14 @@ class InTable:
                     f"{nearest(name, list(self._kinds))}"
                 )
             kind = self._kinds[name]
-            for dtype, example in _EXAMPLES:
-                if getattr(kind, dtype)():
-                    values_of(pd.Series([example]), name, self._schema[name])  # which refuses it
+            examples = [example for dtype, example in _EXAMPLES if getattr(kind, dtype)()]
+            if not examples:
+                raise InputError(
+                    f"column {name!r} holds neither numbers, text, truth values nor dates there: make a view "
+                    "in which it does, or leave it out of the schema"
+                )
+            for example in examples:
+                values_of(pd.Series([example]), name, self._schema[name])  # which refuses it
 
     def why_not(self, name: str) -> str:
         """Why a column is read here, row by row; "": it is read where it lies."""
@@ -194,7 +199,7 @@ class InTable:
         if kind.is_decimal() and (kind.precision is None or kind.precision > _EXACT_DIGITS):
             return f"{source!r} holds decimals of more than {_EXACT_DIGITS} digits"
         if not (kind.is_floating() or kind.is_decimal() or _is_whole(kind)):
-            return f"{source!r} is of a type that is not known here"
+            return f"{source!r} holds whole numbers of 64 bits without a sign"
         if column.kind == CATEGORY and not column.of_whole_numbers:
             return f"{source!r} holds numbers"
         if column.kind not in (CATEGORY, FLAG) and column.width < _NARROW:
@@ -304,9 +309,10 @@ class InTable:
         kind, cell = self._kinds[name], self._table[name]
         if kind.is_boolean():
             return ibis.cases((cell, real(1)), (~cell, real(0)), else_=ibis.null("float64"))
-        if not kind.is_floating():
+        if _is_whole(kind):
             return cell.cast("float64")
-        # NaN is above every number for some, and for none for others: within two, it is for nobody.
+        # NaN, which decimals have, too, is above every number for some, and for none for others: within two,
+        # it is for nobody.
         x = cell.cast("float64")
         inside = (x >= real(-_LARGEST)) & (x <= real(_LARGEST))
         return choice(inside, x, ibis.null("float64"))
@@ -383,4 +389,5 @@ _EXAMPLES = (
     ("is_integer", 1),
     ("is_floating", 0.5),
     ("is_decimal", 0.5),
+    ("is_string", "text"),
 )

@@ -84,7 +84,18 @@ def opened(given: Any) -> Connection:
     if isinstance(given, Place):
         with _without_its_words(given.engine, f"{given} cannot be opened"):
             return _DuckDB.at(given) if given.engine == "duckdb" else _PostgreSQL.at(given)
-    backend = given.get_backend()
+    from ibis.common.exceptions import IbisError
+
+    try:
+        backend = given.get_backend()
+        columns = given.columns
+    except (AttributeError, IbisError):
+        raise InputError(
+            "an expression of Ibis must be a table with a connection, such as "
+            "ibis.duckdb.connect(FILE).table(NAME)"
+        ) from None
+    if not columns:
+        raise InputError("the table has no columns: give those to ask about")
     kinds = {"duckdb": _DuckDB, "postgres": _PostgreSQL, "pyspark": _Spark}
     if backend.name not in kinds:
         raise InputError(
@@ -225,6 +236,8 @@ class _DuckDB(_Engine):
             con.execute("BEGIN TRANSACTION").fetchall()
             con.execute("SELECT txid_current()").fetchall()
         self._people: list[str] = []
+        ((self._zone,),) = con.execute("SELECT current_setting('TimeZone')").fetchall()
+        con.execute("SET TimeZone = 'UTC'")
 
     def _explain(self, sql: str) -> None:
         self._backend.con.execute(f"EXPLAIN {sql}").fetchall()
@@ -269,6 +282,7 @@ class _DuckDB(_Engine):
                 self._backend.con.unregister(name)
             if self._ours:
                 self._backend.con.execute("ROLLBACK").fetchall()
+            self._backend.con.execute(f"SET TimeZone = '{self._zone}'")
         if self._owned:
             self._backend.con.close()
 
@@ -311,6 +325,7 @@ class _PostgreSQL(_Engine):
         con.execute("SET LOCAL statement_timeout = 0")
         con.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         con.execute("SET LOCAL extra_float_digits = 1")
+        con.execute("SET LOCAL TimeZone = 'UTC'")
         con.execute("SELECT count(*) FROM pg_class")  # from here on the snapshot stands
 
     def _explain(self, sql: str) -> None:
