@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from collegium.data.schema import Schema
 from collegium.study.json_schema import study_schema
 from tests.docs import stages
 from tests.docs.blocks import DOCS, RECIPES, ROLES, ROOT, Block, blocks, run_in_shell, run_session
@@ -198,7 +199,8 @@ def test_the_session_runs(block: Block) -> None:
 def test_keys_of_settings_exist(block: Block) -> None:
     settings = tomllib.loads(block.text)
     if "columns" in settings:  # a schema
-        assert set(settings) == {"columns", "rows_per_owner"}
+        assert set(settings) <= {"columns", "rows_per_owner", "tables"}
+        Schema(**settings)
         return
     if "levels" in settings:  # a policy
         assert set(settings) == {"levels", "delta"}

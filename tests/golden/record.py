@@ -51,6 +51,8 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   thresholds (none, where there are more than two classes). Studies on a ledger say how much they spend.
 - The commented example of every key has the section of synthetic tables, and names them among the methods.
 - Pages of studies in memory are recorded without their figures, those of streamed ones with them.
+- Halves are rounded up wherever numbers become steps of the grid, since engines have no other rule in
+  common (``weighted_sums/reading.py``): covariances with Laplace noise differ in the ninth digit.
 """
 
 from __future__ import annotations
