@@ -272,18 +272,22 @@ def test_days_do_not_depend_on_the_zone_of_a_callers_connection() -> None:
         assert zone == "America/New_York"
 
 
-def test_days_do_not_depend_on_the_zone_of_spark(spark: Any, tmp_path: Path) -> None:
+def test_spark_tells_days_apart_in_utc(spark: Any, tmp_path: Path) -> None:
     import ibis
+
+    setting = "spark.sql.session.timeZone"
 
     columns = {"seen": {"kind": "date", "bounds": ["2020-01-01", "2020-12-31"]}}
     times = ["2020-03-01 02:00Z", "2020-02-29 23:00Z", None] * 20
     frame = FRAME.assign(seen=pd.to_datetime(times, utc=True).astype("datetime64[us, UTC]"))
     into_spark(as_table(frame), spark, tmp_path / "seen", "people_seen")
-    before = spark.conf.get("spark.sql.session.timeZone")
-    assert before != "UTC"
     here = session(frame, columns)
-    with session(ibis.pyspark.connect(spark).table("people_seen"), columns) as there:
+    given = ibis.pyspark.connect(spark).table("people_seen")
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, "America/New_York")
+    with session(given, columns) as there:
         for question in ("count where seen >= 2020-03-01", "mean seen"):
             one, other = here.ask(question), there.ask(question)
             pd.testing.assert_frame_equal(one.cells, other.cells, check_exact=True)
-    assert spark.conf.get("spark.sql.session.timeZone") == before
+    assert spark.conf.get(setting) == "America/New_York"
+    spark.conf.set(setting, before)

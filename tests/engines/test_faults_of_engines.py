@@ -7,6 +7,8 @@ session asks nothing more. The ledger holds what was charged. No message quotes 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import pytest
 import collegium as cg
 from collegium.data.engines import connections
 from collegium.data.engines.connections import EngineError, StatementError
+from collegium.data.engines.places import place_of
 from collegium.errors import InputError
 from collegium.weighted_sums import in_engine
 from collegium.weighted_sums.in_engine import InEngine
@@ -143,6 +146,17 @@ def test_a_session_sees_what_was_there_when_it_was_opened(server: Any, database:
         session(place)
 
 
+def test_nobody_writes_into_a_duckdb_file_that_is_asked(tmp_path: Path) -> None:
+    house = House.at("duckdb", None, tmp_path)
+    place = house.put("people", people())
+    write = f"import duckdb; duckdb.connect({house.where.removeprefix('duckdb:///')!r})"
+    with session(place) as ask:
+        found = subprocess.run([sys.executable, "-c", write], capture_output=True, check=False)
+        assert found.returncode and b"lock" in found.stderr
+        ask.ask("mean pay")
+    subprocess.run([sys.executable, "-c", write], check=True)
+
+
 def test_a_callers_own_connection_to_duckdb(tmp_path: Path) -> None:
     import duckdb
     import ibis
@@ -167,6 +181,33 @@ def test_a_callers_own_connection_to_duckdb(tmp_path: Path) -> None:
             ) as raised:
                 ask.ask("mean pay")
             one_line(raised)
+
+
+def test_what_may_change_under_a_snapshot_is_not_taken_for_one(server: Any, database: str) -> None:
+    house = House(database, server)
+    house.put("people", people(9))
+    house.run(
+        "CREATE VIEW seen AS SELECT * FROM people",
+        "CREATE MATERIALIZED VIEW kept AS SELECT * FROM people",
+        "CREATE TABLE parts (LIKE people) PARTITION BY LIST (level)",
+        "CREATE TABLE part PARTITION OF parts DEFAULT",
+        "INSERT INTO parts SELECT * FROM people",
+        "CREATE TABLE parent (LIKE people)",
+        "CREATE TABLE child () INHERITS (parent)",
+        "CREATE SCHEMA ward CREATE TABLE people (person text)",
+        "CREATE VIEW ward.kept AS SELECT * FROM people",
+    )
+    frozen = {}
+    for name in ("people", "seen", "kept", "parts", "part", "parent", "ward.people", "ward.kept"):
+        connection = connections.opened(place_of(house.place(name)))
+        frozen[name] = connection.frozen
+        connection.other("kept" if "ward" in name else "people")
+        assert connection.frozen == (frozen[name] and name != "ward.people")
+        connection.close()
+    assert frozen == {
+        "people": True, "seen": False, "kept": True, "parts": False, "part": True, "parent": False,
+        "ward.people": True, "ward.kept": False,
+    }  # fmt: skip
 
 
 # The server ends, or the connection, or the right

@@ -5,6 +5,11 @@ Noise is drawn here, and the engine never learns how large it is. Sums are exact
 which no more are added than fit, checked beforehand by how many rows there are. Which row counts for how
 much does not depend on the engine (:mod:`collegium.weighted_sums.reading`), so answers are those of the same
 table in memory, to the bit.
+
+What is no snapshot (a view, which may read files; an expression) is looked at anew for each question: how
+many rows everybody has is counted within it, so that nobody moves a sum further than is charged, and where a
+level has another number of rows than when people were counted, the question ends. Somebody whose level is
+another one by then, while as many rows have each, is charged as their rows say; on a ledger, as was known.
 """
 
 from __future__ import annotations

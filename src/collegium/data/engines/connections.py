@@ -342,7 +342,8 @@ class _PostgreSQL(_Engine):
     def _is_stored(self, name: str, schema: str | None) -> bool:
         asked = (
             "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = %s "
-            "AND n.nspname = coalesce(%s, current_schema()) AND c.relkind IN ('r', 'p', 'm')"
+            "AND n.nspname = coalesce(%s, current_schema()) AND c.relkind IN ('r', 'm') "
+            "AND NOT c.relhassubclass"  # of which one may be on another server
         )
         return self._backend.con.execute(asked, [name, schema]).fetchone() is not None
 
