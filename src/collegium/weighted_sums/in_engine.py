@@ -235,7 +235,7 @@ class InEngine:
             *((level == word, place) for word, place in group_of.items()), else_=None
         )
         more = {_GROUP: group.cast("int64")}
-        if self._owner is not None:
+        if self._counts_rows:
             own = table[self._owner]
             more[_OWNER] = own
             more[_ROWS] = _rows_of_owner(table, own).cast("float64")
