@@ -598,12 +598,6 @@ def _require(table: Any, column: str, what: str = "the table") -> bool:
     return True
 
 
-def _null_of(key: Key) -> Any:
-    import ibis
-
-    return ibis.null(key.expression.type())
-
-
 def _levels_of(counted: Sequence[_Counted], policy: Policy) -> dict[Any, int]:
     """Number of each level that occurs; the last one: none of those with a budget."""
     known = {name: code for code, name in enumerate(policy.levels)}
