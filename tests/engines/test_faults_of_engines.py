@@ -182,6 +182,32 @@ def test_a_callers_own_connection_to_duckdb(tmp_path: Path) -> None:
             one_line(raised)
 
 
+def test_a_callers_own_connection_to_postgresql(server: Any, database: str) -> None:
+    import ibis
+    import psycopg
+
+    house = House(database, server)
+    house.put("people", people())
+    with psycopg.connect(database) as own:
+        given = ibis.postgres.from_connection(own).table("people")
+        own.rollback()
+        before = own.isolation_level, own.autocommit
+        with session(given) as ask, session(house.place("people")) as other:
+            house.run("UPDATE people SET pay = 100")
+            assert str(ask.ask("mean pay")) == str(other.ask("mean pay"))
+        assert (own.isolation_level, own.autocommit) == before
+        assert own.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        # Whoever ends the transaction ends the snapshot, and is told where others are there by now.
+        with session(given) as ask:
+            own.commit()
+            house.run("INSERT INTO people VALUES ('new', 'high', 90, 100, 'F')")
+            with pytest.raises(EngineError, match="has changed since the session was opened"):
+                ask.ask("mean age")
+        own.execute("SELECT 1")  # a transaction of another kind
+        with pytest.raises(InputError, match=r"within a transaction \(read committed\) in which"):
+            session(given)
+
+
 def test_what_may_change_under_a_snapshot_is_not_taken_for_one(server: Any, database: str) -> None:
     house = House(database, server)
     house.put("people", people(9))

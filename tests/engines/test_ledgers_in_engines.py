@@ -23,7 +23,8 @@ from collegium.errors import BudgetExceededError, InputError
 from collegium.noise.grid import GRID
 from collegium.statistics import quantile_intervals, quantiles
 from collegium.weighted_sums import in_engine, sums
-from tests.engines.houses import House
+from tests.engines.generated_tables import into_spark
+from tests.engines.houses import House, as_table
 
 ODD = (
     "O'Hara {}",
@@ -308,3 +309,46 @@ def test_who_has_nothing_left_ends_it_before_anything_is_asked(
     with pytest.raises(BudgetExceededError, match="no budget is left in the ledger"):
         session(place, ledger, name="later")
     assert [float(one.epsilon_spent) for one in ledger.standings()] == before
+
+
+def test_spark_asks_the_same_people(spark: Any, tmp_path: Path) -> None:
+    import ibis
+
+    frame = people("text")
+    into_spark(as_table(frame), spark, tmp_path / "people", "people_of_a_ledger")
+    given = ibis.pyspark.connect(spark).table("people_of_a_ledger")
+    seen = []
+    for name, table in {"here": frame, "there": given}.items():
+        forced, ledger = Forced(), cg.Ledger.create(tmp_path / f"{name}.ledger")
+        with pytest.MonkeyPatch.context() as patch:
+            forced.install(patch)
+            with session(table, ledger, questions=2) as ask:
+                asked = [str(ask.ask(question)) for question in QUESTIONS[:2]]
+                if name == "there":
+                    sql = str(given.get_backend().compile(ask._table._base))
+                    plan = spark.sql(sql)._jdf.queryExecution().toString()
+                    assert "collegium_name" in plan and "4711" not in sql + plan
+        spent = [(one.level, float(one.epsilon_spent)) for one in ledger.standings()]
+        seen.append((asked, spent, [(purpose, found.tolist()) for purpose, found in forced.seen]))
+    assert seen[0] == seen[1]
+
+
+def test_names_at_the_ends_of_what_an_engine_allows(tmp_path: Path) -> None:
+    house = House.at("duckdb", None, tmp_path)
+    rows = "FROM range(5) AS t(n)"
+    house.run(
+        f"CREATE TABLE large AS SELECT 18446744073709551615 - n AS person, 'low' AS level, 40 AS age {rows}",
+        f"CREATE TABLE small AS SELECT (n - 128)::TINYINT AS person, 'low' AS level, 40 AS age {rows}",
+        f"CREATE TABLE odd AS SELECT 'a' || chr(0) || n AS person, 'low' AS level, 40 AS age {rows}",
+        "CREATE TABLE huge AS SELECT 170141183460469231731687303715884105727 AS person, 'low' AS level",
+        "ALTER TABLE large ALTER person TYPE UBIGINT",
+    )
+    for name in ("small", "odd"):
+        ledger = cg.Ledger.create(tmp_path / f"{name}.ledger")
+        with session(house.place(name), ledger) as ask:
+            ask.count("age > 30")
+            assert ask._table._rows_of.tolist() == [5]
+        assert sum(one.owners for one in ledger.standings()) == 5
+    for name in ("large", "huge"):
+        with pytest.raises(InputError, match="in another type"):
+            session(house.place(name), None)

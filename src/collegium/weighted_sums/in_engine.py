@@ -580,7 +580,7 @@ def _refuse_other_names(table: Any, column: str, like: Any = None) -> None:
     Engines turn one into the other as they like: "007" into 7.
     """
     kind = table[column].type()
-    if not (kind.is_string() or kind.is_integer()):
+    if not (kind.is_string() or kind.is_integer()) or kind.is_uint64():
         raise InputError(
             f"column {column!r} says whose a row is, in another type ({kind}) than text or whole numbers: "
             "make a view in which it is text"
