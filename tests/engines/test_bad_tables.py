@@ -162,6 +162,7 @@ def test_numbers_in_text_are_read_row_by_row_and_said_to_be(house: House) -> Non
         assert not any("read here" in note for note in there.ask("count by sex").notes)
 
 
+@pytest.mark.parametrize("house", ["duckdb"], indirect=True)
 @pytest.mark.parametrize(
     ("columns", "how", "said"),
     [
@@ -185,6 +186,7 @@ def test_a_schema_or_columns_of_another_table(
     assert said in one_line(refused)
 
 
+@pytest.mark.parametrize("house", ["duckdb"], indirect=True)
 @pytest.mark.parametrize(
     ("statement", "said"),
     [

@@ -138,8 +138,7 @@ def test_answers_are_those_of_the_same_join_in_memory(
 
 
 @pytest.mark.filterwarnings("ignore:.*granted nothing:collegium.errors.PrivacyWarning")
-@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize(("engine", "noise"), [("duckdb", "gaussian"), ("postgresql", "laplace")])
 def test_nobody_moves_an_answer_further_than_was_charged(
     engine: str, noise: str, request: Any, tmp_path: Path
 ) -> None:
