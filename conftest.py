@@ -85,11 +85,15 @@ def pytest_configure(config: pytest.Config) -> None:
             config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
+CLUSTERS = ("tests/workers/test_engines.py", "tests/cli/test_run_on_engines.py")
+
+
 class FilesInOneProcess(LoadScopeScheduling):
     """A file's tests go to one process, so that what they share is made once; the largest files first.
 
-    Tests that start clusters are all one process's. The golden record's share nothing: they go one by one,
-    and last (a scope of one test is the smallest), so that no process waits long for the other.
+    Tests that start clusters are all one process's, and so are those that ask Spark. The golden record's
+    share nothing: they go one by one, and last (a scope of one test is the smallest), so that no process
+    waits long for the other.
 
     (xdist's own "loadgroup" does nothing under pytest 9.2: pytest-dev/pytest-xdist#1386.)
     """
@@ -98,7 +102,9 @@ class FilesInOneProcess(LoadScopeScheduling):
         path, _, _ = nodeid.partition("::")
         if path.endswith("test_golden.py"):
             return nodeid
-        return "clusters" if path.endswith("_engines.py") else path
+        if "spark" in nodeid:  # which takes half a minute to start
+            return "spark"
+        return "clusters" if path in CLUSTERS else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesInOneProcess:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import collegium as cg
-from collegium.errors import ConfigError, InputError
+from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.weighted_sums import in_engine
 from tests.engines.houses import House
 from tests.engines.test_replay_in_engines import assert_within
@@ -218,6 +218,14 @@ def test_what_cannot_be_joined(house: House, statements: list[str], how: Any, sa
         session(house.place("visits"), **how)
     assert said in str(refused.value) and "\n" not in str(refused.value)
     assert "first" not in str(refused.value) and "collegium_p" not in str(refused.value)
+
+
+def test_who_is_in_no_table_of_levels_is_not_asked_and_that_is_told(
+    request: Any, tmp_path: Path
+) -> None:
+    house = house_of("duckdb", request, tmp_path)
+    with pytest.warns(PrivacyWarning, match=r"^5 owner\(s\) granted nothing"):
+        session(house.place("visits")).close()
 
 
 def test_tables_are_found_where_the_table_lies(tmp_path: Path) -> None:

@@ -161,7 +161,8 @@ class InEngine:
     def _with_levels(self, table: Any, privacy: str, owner: str | None) -> tuple[Any, str]:
         """Find everybody's level: in a column, or in one of another table, in which each is there once.
 
-        Whoever is not in that table has chosen nothing, and is not in ours then, either.
+        Whoever is not in that table has chosen nothing, and is not in ours then, either; how many these are
+        is told, as of those who granted nothing.
         """
         name, dot, column = privacy.rpartition(".")
         if privacy in table.columns or not dot:
@@ -186,6 +187,11 @@ class InEngine:
                 "level once"
             )
         its = other.select(collegium_person=other[owner], collegium_level=other[column])
+        absent = table.anti_join(its, table[owner] == its.collegium_person)
+        counted = absent.aggregate(people=absent[owner].nunique(), rows=absent.count())
+        ((people, rows),) = self._engine.fetch(counted)
+        if people:
+            tell_of_silent(int(people), int(rows))
         return table.inner_join(its, table[owner] == its.collegium_person), "collegium_level"
 
     def _each(self) -> Any:

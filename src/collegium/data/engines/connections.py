@@ -355,7 +355,9 @@ class _PostgreSQL(_Engine):
     def stream(self, expression: Any) -> Iterator[Any]:
         sql, con = self._sql(expression), self._backend.con
         with self._words():
-            con.execute("SET LOCAL jit = off")  # hundreds of sums take longer to compile than to add up
+            con.execute(
+                "SET LOCAL jit = off"
+            )  # hundreds of sums take longer to compile than to add up
             with con.cursor(name="collegium_rows") as cursor:
                 cursor.itersize = ROWS
                 cursor.execute(sql)
