@@ -11,6 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from collegium.distillation.supervised import NamedClasses
+from collegium.models.preprocessing.columns import numbers_of
+from collegium.study.others_records import records_like
 from collegium.study.student_file import STUDENT_FILE, student_bytes
 
 TABLE = pd.DataFrame({"age": [1.5, 2.5, 7.5, 8.5], "dose": [0.0, 1.0, 0.0, 1.0]})
@@ -129,3 +131,20 @@ def test_no_folder_of_another_command_is_made_among_a_studys_files(tmp_path, col
     code, _, said = collegium(name, path, "--out", tmp_path / "vault" / "new")
     assert code == 2 and "among the files of the study" in said
     assert not (tmp_path / "vault" / "new").exists()
+
+
+def test_dates_of_a_file_are_those_that_a_student_learnt(tmp_path):
+    """Students of dates (of Parquet, a database) take those of Parquet and CSV files, with a time or not."""
+    visits = pd.Series(pd.to_datetime(["2024-02-29", "2024-03-01 12:00", None], format="ISO8601"))
+    (tmp_path / "new.csv").write_text("visit,x\n2024-02-29,1\n2024-03-01 12:00,2\nsoon,3\n")
+    visits.to_frame("visit").to_parquet(tmp_path / "times.parquet")
+    days = visits.dt.date.where(visits.notna(), None)
+    days.to_frame("visit").to_parquet(tmp_path / "days.parquet")
+    read = {
+        file: numbers_of(
+            records_like(tmp_path / file, {"columns": [["visit", "dates"]]}), ["visit"]
+        )
+        for file in ("new.csv", "times.parquet", "days.parquet")
+    }
+    for file, day in (("new.csv", 19783.5), ("times.parquet", 19783.5), ("days.parquet", 19783)):
+        np.testing.assert_array_equal(read[file][:, 0], [19782, day, np.nan])

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.forgetting import forget
 from collegium.study.runner import plan_study, run_study
+from collegium.study.streaming import load_streamed_data
+from collegium.study.study_data import load_study_data
 from tests.engines.generated_tables import into_duckdb, into_postgresql
 
 SCHEMA = """
@@ -67,6 +70,7 @@ noise = "seeded"
 [student]
 model = "sklearn.naive_bayes.GaussianNB"
 """
+FIRST_DAY = date(2024, 1, 1)
 pytestmark = [
     pytest.mark.filterwarnings("ignore:δ is large"),
     pytest.mark.filterwarnings("ignore::collegium.errors.PrivacyWarning"),
@@ -203,6 +207,73 @@ def test_answers_and_rows_are_those_of_the_same_table_in_parquet(study, tmp_path
             for where in ("database", "parquet")
         ]
         assert found[0] == found[1]
+
+
+def test_days_are_dates_wherever_they_lie(study, database, tmp_path):
+    """In memory and streamed, from a database and from Parquet, and beside days in a CSV file."""
+    import pyarrow.parquet as pq
+
+    for table in ("people", "others"):
+        database[1](f"ALTER TABLE {table} ADD COLUMN visit DATE")
+        database[1](
+            f"UPDATE {table} SET visit = DATE '2024-01-01' + CAST(age AS INTEGER) WHERE age > 20"
+        )
+    found = {
+        "database": load_study_data(study(LEARNING)),
+        "database, streamed": load_streamed_data(study(LEARNING, streamed=True)),
+    }
+    base = f'"{database[0]}#'
+    text = (tmp_path / "study.toml").read_text()
+    for name, seed in (("people", 1), ("others", 2)):
+        table = people(400 if name == "people" else 90, seed)
+        days = [
+            None if age <= 20 else FIRST_DAY + timedelta(age) for age in table["age"].to_pylist()
+        ]
+        table = table.append_column("visit", pa.array(days, pa.date32()))
+        table = table if name == "people" else table.drop(["person", "level"])
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        text = text.replace(f'{base}{name}"', f'"{name}.parquet"')
+    table.to_pandas().to_csv(tmp_path / "others.csv", index=False)
+    for streamed in (True, False):
+        written = text if streamed else text.replace("streaming = true", "")
+        (tmp_path / "study.toml").write_text(written)
+        load = load_streamed_data if streamed else load_study_data
+        found[f"Parquet, {streamed}"] = load(read_config(tmp_path / "study.toml"))
+    for where, data in found.items():
+        assert data.X_public["visit"].dtype.kind == "M", where
+        assert data.inputs["columns"][-1] == ["visit", "dates"], where
+    whole = [data.X["visit"] for data in found.values() if hasattr(data.X, "columns")]
+    assert whole[0].notna().sum() == whole[1].notna().sum() < 400
+    assert sorted(whole[0].dropna()) == sorted(whole[1].dropna())
+    types = [data.X.types.kinds for data in found.values() if not hasattr(data.X, "columns")]
+    assert types[0] == types[1] and types[0]["visit"] == "date"
+    for streamed in (False, True):
+        study(LEARNING, streamed)
+        mixed = (tmp_path / "study.toml").read_text().replace(f'{base}others"', '"others.csv"')
+        (tmp_path / "study.toml").write_text(mixed)
+        load = load_streamed_data if streamed else load_study_data
+        data = load(read_config(tmp_path / "study.toml"))
+        assert data.inputs["columns"][-1] == ["visit", "numbers"]  # of days
+        run_study(study(LEARNING, streamed), tmp_path / f"out-{streamed}")
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["in memory", "streamed"])
+@pytest.mark.parametrize("blank", ["others", "people"])
+def test_truth_values_are_the_same_classes_where_some_are_missing(
+    study, database, tmp_path, streamed, blank
+):
+    for table in ("people", "others"):
+        database[1](f"ALTER TABLE {table} ALTER COLUMN sick TYPE BOOLEAN USING sick = 'yes'")
+        database[1](f"ALTER TABLE {table} ADD COLUMN smokes BOOLEAN")
+        database[1](f"UPDATE {table} SET smokes = age > 40")
+    database[1](f"UPDATE {blank} SET smokes = NULL WHERE age < 30")
+    database[1]("UPDATE others SET sick = NULL WHERE age < 25")
+    config = study(LEARNING, streamed)
+    data = (load_streamed_data if streamed else load_study_data)(config)
+    assert data.classes.tolist() == [False, True]
+    assert 0 < pd.isna(data.y_public).sum() < 90
+    assert data.inputs["columns"][-1] == ["smokes", "numbers"]
+    run_study(config, tmp_path / "out")
 
 
 def test_a_study_on_a_ledger_reads_who_they_are(study, tmp_path):

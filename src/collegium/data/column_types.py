@@ -201,9 +201,10 @@ class ColumnTypes:
         return self.applied(X, tell=False)
 
     def _numbers(self, values: pd.Series, column: str, name: str, tell: bool) -> NDArray[Any]:
-        if kind_of(values.dtype) == DATE:
+        written = self.formats.get(column)
+        if kind_of(values.dtype) == DATE and not isinstance(written, DateFormat):
             raise _other_kind(column, NUMBER, name, DATE)
-        numbers = _read(values, self.decimal, self.formats.get(column))
+        numbers = _read(values, self.decimal, written)
         if name == "private":
             numbers[np.isinf(numbers)] = np.nan
         words = {word for those in self.words.values() for word in those}
@@ -279,7 +280,12 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
     types = ColumnTypes.of(X[list(declared)], declared=declared, decimal=decimal)
     missing = {name: frozenset(words) for name, words in inputs.get("missing", {}).items()}
     types = replace(types, formats=written, words=missing)
-    return X.assign(**types.applied(X[list(declared)], "new"))
+    dates = {
+        column: pd.to_datetime(X[column], format="ISO8601", errors="coerce", utc=True)
+        for column, word in inputs.get("columns", [])
+        if column in X.columns and word == _WORDS[DATE]
+    }
+    return X.assign(**types.applied(X[list(declared)], "new"), **dates)
 
 
 def check_declared(column: str, kind: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype
 
 from collegium.checks import listed, shown
 from collegium.errors import InputError
@@ -76,6 +77,29 @@ def as_pandas(records: Any) -> Any:
             "because it may quote records): give columns of numbers, text, truth values or dates"
         )
     raise _no_cells(others)
+
+
+def with_dates(frame: pd.DataFrame) -> pd.DataFrame:
+    """Take columns of Python's dates, as readers of Parquet give them, for dates: pandas has no type of days.
+
+    Names of people are spelt as they were read, so this is for features alone.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> frame = pd.DataFrame({"visit": [date(2024, 2, 29), None], "town": ["Ulm", None]})
+    >>> [dtype.kind for dtype in with_dates(frame).dtypes][0]
+    'M'
+    """
+    found = {
+        place: column.astype("datetime64[s]")
+        for place, (_, column) in enumerate(frame.items())
+        if column.dtype == object and infer_dtype(column) == "date"
+    }
+    if not found:
+        return frame
+    columns = [found.get(place, column) for place, (_, column) in enumerate(frame.items())]
+    return pd.concat(columns, axis=1)
 
 
 def refuse_objects(frame: pd.DataFrame) -> None:

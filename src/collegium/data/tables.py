@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from collegium.checks import listed
 from collegium.data.column_types import ColumnTypes, in_words
-from collegium.data.frames import as_pandas, refuse_objects
+from collegium.data.frames import as_pandas, refuse_objects, with_dates
 from collegium.data.headers import has_header
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 
@@ -51,6 +51,7 @@ def as_records(X: Any, name: str) -> Any:
         raise InputError(f"{name} records have two columns of the same name: rename one")
     if isinstance(records, pd.DataFrame):
         refuse_objects(records)
+        records = with_dates(records)
         unnamed = [column for column in records.columns if _UNNAMED.fullmatch(str(column))]
         if unnamed:
             raise InputError(
@@ -314,6 +315,10 @@ def _class_list(classes: ArrayLike) -> NDArray[Any]:
     raise InputError("classes must be one list of different names")
 
 
+OUTSIDE = "not among the classes"
+"""Said of labels that are not on the public list."""
+
+
 def outside_the_classes(
     labels: NDArray[Any], classes: NDArray[Any], n_outside: int, first_row: int
 ) -> RecordError:
@@ -325,7 +330,7 @@ def outside_the_classes(
         first, from 0.
     """
     return RecordError(
-        f"{n_outside:,} record(s) have a label that is not among the classes, first {WHERE}: allowed are "
+        f"{n_outside:,} record(s) have a label that is {OUTSIDE}, first {WHERE}: allowed are "
         f"{listed(classes.tolist())}{other_spelling(labels, classes)}",
         first_row,
     )
@@ -423,10 +428,11 @@ def like_described(X: Any, inputs: dict[str, Any], name: str) -> Any:
         raise InputError(
             f"{name} lacks {', '.join(missing)}: the student needs the columns {', '.join(columns)}"
         )
+    X = with_dates(X[list(columns)])
     for column, kind in columns.items():
         if in_words(X[column].dtype) != kind and not X[column].isna().all():
             raise InputError(
                 f"column {column!r} holds {in_words(X[column].dtype)} in {name}, but the student learnt "
                 f"{kind} there: convert it"
             )
-    return X[list(columns)]
+    return X

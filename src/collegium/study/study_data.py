@@ -25,6 +25,7 @@ from collegium.data.headers import NO_HEADER, has_header
 from collegium.data.overlap_checks import refuse_other_scale, refuse_overlap, refuse_same_people
 from collegium.data.people import ask_about_people
 from collegium.data.tables import (
+    OUTSIDE,
     PRIVATE_CLASSES,
     as_records,
     classes_of_public,
@@ -281,7 +282,8 @@ def the_list_of_classes(config: StudyConfig, classes: Any) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if config.data.classes is not None or config.data.dataset is not None or classes is None:
+        given = config.data.classes is not None or config.data.dataset is not None
+        if given or classes is None or OUTSIDE not in str(error):
             raise
         raise InputError(
             f"{error}; the list is that of the public labels, since data.classes is not given"
@@ -348,7 +350,7 @@ def read_records(
     if isinstance(table, pd.DataFrame):
         target, column = config.data.target, config.privacy.column
         if target is not None and (is_private or role == "test" or target in table.columns):
-            y = np.asarray(_column(table, target, f"data.target in the {role} records", public))
+            y = _labels_in(_column(table, target, f"data.target in the {role} records", public))
             are_characters = characters
         if is_private and config.data.owner is not None:
             owners = np.asarray(_column(table, config.data.owner, "data.owner", public))
@@ -442,6 +444,13 @@ def _column(
         there = f"the columns are {listed(table.columns)}" if may_be_shown else NO_HEADER
         raise InputError(f"{what} names column {name!r}, which is not there: {there}")
     return table[name]
+
+
+def _labels_in(column: pd.Series) -> NDArray[Any]:
+    """Take labels, such that truth values are the same classes whether or not some are missing."""
+    if isinstance(column.dtype, pd.BooleanDtype):
+        return np.asarray(column.to_numpy(dtype=object, na_value=None))
+    return np.asarray(column)
 
 
 def _public_names(config: StudyConfig) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def read_whole(
     from collegium.data.sharding.source import as_frame
 
     table, unread = everything_at(source, except_for)
-    return Whole(as_frame(table), RowsDigest.of(table), unread)
+    return Whole(as_frame(table, dates_as_names=True), RowsDigest.of(table), unread)
 
 
 def fingerprint_of(source: Source, frame: Any = None, columns: Sequence[str] | None = None) -> str:

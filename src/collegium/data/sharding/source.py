@@ -211,22 +211,26 @@ class ParquetSource:
         return pa.schema([field for field in found.schema if field.name not in types.names])
 
 
-def as_frame(table: pa.Table, categorical: Sequence[str] = ()) -> pd.DataFrame:
+def as_frame(
+    table: pa.Table, categorical: Sequence[str] = (), *, dates_as_names: bool = False
+) -> pd.DataFrame:
     """Convert records, such that the kind of a column does not depend on who misses a value.
 
     ``categorical``: columns that were dictionaries, and become categories again (those of these
         records).
+    ``dates_as_names``: whether days stay what they are spelt by, as names of people must.
     """
     import pyarrow as pa
 
+    truths = []
     for position, field in enumerate(table.schema):
         column = table.column(position)
         if field.name in categorical:
             table = table.set_column(position, field.name, column.dictionary_encode())
         elif pa.types.is_boolean(field.type) and column.null_count:
-            # pandas would make objects of them; as numbers they keep the kind that they have elsewhere
-            table = table.set_column(position, field.name, column.cast(pa.int8()))
-    return table.to_pandas(use_threads=False)
+            truths.append(field.name)  # pandas would make objects of them
+    frame = table.to_pandas(use_threads=False, date_as_object=dates_as_names)
+    return frame.astype(dict.fromkeys(truths, "boolean")) if truths else frame
 
 
 def values_of(table: pa.Table, name: str) -> NDArray[Any]:

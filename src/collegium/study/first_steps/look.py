@@ -16,6 +16,7 @@ import pandas as pd
 from collegium.checks import listed
 from collegium.data.engines.places import Place
 from collegium.data.engines.sources import Source, header_at, read_whole
+from collegium.data.frames import with_dates
 from collegium.data.headers import Header
 from collegium.errors import InputError
 
@@ -77,7 +78,7 @@ class Files:
         """The public records; cells of a CSV file are the characters that stand there."""
         table = read_whole(self.public, self.separator).records
         assert isinstance(table, pd.DataFrame)
-        return table
+        return with_dates(table)
 
 
 def first_look(files: Files) -> Files:
