@@ -250,6 +250,22 @@ def test_another_backend_of_ibis(tmp_path: Path) -> None:
     assert "must be a table with a connection" in one_line(refused)
 
 
+def test_a_table_of_ibis_in_memory_is_given_as_the_frame_itself() -> None:
+    ibis = pytest.importorskip("ibis")
+    held = ibis.memtable(FRAME)
+    for given in (held, held.filter(held.age > 20)):
+        with pytest.raises(InputError) as refused:
+            session(given, {"age": SAID["whole"]})
+        assert "(ibis.memtable) lies in no engine: give the frame" in one_line(refused)
+
+
+def test_a_frame_of_spark_is_given_as_a_table_of_ibis(spark: Any, tmp_path: Path) -> None:
+    frame = into_spark(as_table(FRAME), spark, tmp_path / "framed", "people_framed")
+    with pytest.raises(InputError) as refused:
+        session(frame, {"age": SAID["whole"]})
+    assert "give ibis.pyspark.connect(session).table('people')" in one_line(refused)
+
+
 # Zones
 
 

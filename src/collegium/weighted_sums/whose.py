@@ -160,10 +160,27 @@ def _private(ledger: Ledger, granted: Budgets) -> NDArray[np.intp]:
 
 def held(frame: Any) -> Any:
     """Read a table that no engine adds up (of SQLite, a workbook); find where others lie."""
+    _refuse_frames_of_engines(frame)
     place = place_of(frame)
     if place is None:
         return frame
     return read_place(place) if place.in_memory else place
+
+
+def _refuse_frames_of_engines(frame: Any) -> None:
+    """Refuse what looks like a table in an engine, and can only be asked in another form."""
+    if type(frame).__module__.startswith("pyspark."):
+        raise InputError(
+            "a frame of Spark is asked as a table of Ibis: call frame.createOrReplaceTempView('people'), and "
+            "give ibis.pyspark.connect(session).table('people')"
+        )
+    if is_expression(frame):
+        from ibis.expr.operations import InMemoryTable
+
+        if frame.op().find(InMemoryTable):
+            raise InputError(
+                "a table of Ibis in memory (ibis.memtable) lies in no engine: give the frame it was made of"
+            )
 
 
 def is_in_engine(frame: Any) -> bool:
