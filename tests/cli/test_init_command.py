@@ -6,6 +6,7 @@ import tomllib
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import typer
 
@@ -16,6 +17,7 @@ from collegium.study.config import check_names, read_config
 from collegium.study.json_schema import study_schema
 from collegium.study.methods.kinds import SECTIONS
 from collegium.study.study_data import load_study_data
+from tests.engines.generated_tables import into_postgresql
 
 LEVELS = "high=1,average=2,low=3"
 SAID = ("--owner", "person_id", "--levels", LEVELS, "--classes", "no,yes")
@@ -141,6 +143,29 @@ def test_a_rare_class_gets_a_goal_that_counts_it(collegium, folder):
         study = tomllib.loads((folder / f"{rare}.toml").read_text(encoding="utf-8"))
         assert study.get("student") == ({"goal": "balanced"} if says else None)
         assert ("90 % of the public labels are one class" in said) == says
+
+
+def test_beside_a_server_there_is_no_ledger_unless_somebody_names_one(
+    collegium, folder, server, monkeypatch
+):
+    monkeypatch.delenv("COLLEGIUM_LEDGER", raising=False)
+    url = server.new_database()
+    for name, table in (
+        ("people", people(120, 1, private=True)),
+        ("others", people(60, 2, labels=True)),
+    ):
+        into_postgresql(pa.table(table.to_dict("list")), url, name)
+    options = ["--from", f"{url}#people", "--public", f"{url}#others", "--target", "sick"]
+    options += ["--owner", "person_id", "--levels", "high=1,average=2,low=3"]
+    code, said, errors = collegium("init", "a.toml", *options)
+    assert code == 0, errors
+    assert "ledger.url: 'none'; beside" in said
+    assert tomllib.loads((folder / "a.toml").read_text())["ledger"] == {"url": "none"}
+    code, _, errors = collegium("plan", "a.toml")
+    assert code == 0, errors
+    monkeypatch.setenv("COLLEGIUM_LEDGER", str(folder / "people.ledger"))
+    assert collegium("init", "b.toml", *options)[0] == 0
+    assert "[ledger]" not in (folder / "b.toml").read_text()
 
 
 # A template, and every key

@@ -29,6 +29,7 @@ class ShortStudy:
     ``data``, ``privacy``: keys of these sections.
     ``remarks``: lines below the section ``data``.
     ``goal``: what the model is to be good at, if not the default; and why, for who reads the file.
+    ``ledger``: where it is, if nothing else says it; and what to say of it.
     """
 
     title: str
@@ -36,11 +37,12 @@ class ShortStudy:
     privacy: Mapping[str, Any]
     remarks: tuple[str, ...] = field(default=())
     goal: tuple[str, str] | None = None
+    ledger: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         keys = {"study": {"name": self.title}, "data": self.data, "privacy": self.privacy}
-        if self.goal is not None:
-            keys["student"] = {"goal": self.goal[0]}
+        for section, key, said in self._others():
+            keys[section] = {key: said[0]}
         config_from(keys, Path())
 
     def as_toml(self, schema: str | None = None) -> str:
@@ -63,14 +65,18 @@ class ShortStudy:
                 "[privacy]",
                 *self._lines("privacy", self.privacy),
                 "",
-                *self._student(),
+                *(
+                    line
+                    for section, key, (value, why) in self._others()
+                    for line in (f"[{section}]", f"{key} = {toml_text(value)}  # {why}", "")
+                ),
             ]
         )
 
-    def _student(self) -> list[str]:
-        if self.goal is None:
-            return []
-        return ["[student]", f"goal = {toml_text(self.goal[0])}  # {self.goal[1]}", ""]
+    def _others(self) -> list[tuple[str, str, tuple[str, str]]]:
+        """List the sections of one key, with its value, and why it has that."""
+        found = (("student", "goal", self.goal), ("ledger", "url", self.ledger))
+        return [(section, key, said) for section, key, said in found if said is not None]
 
     def _lines(self, section: str, keys: Mapping[str, Any]) -> list[str]:
         lines = []

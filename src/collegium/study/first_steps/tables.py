@@ -13,6 +13,7 @@ from collegium.errors import InputError
 from collegium.study.first_steps import inference
 from collegium.study.first_steps.classes import ask_classes, kind_of_labels, propose_goal
 from collegium.study.first_steps.features import choose_features
+from collegium.study.first_steps.ledgers import propose_ledger
 from collegium.study.first_steps.levels import ask_levels
 from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST
 from collegium.study.first_steps.prompts import NOBODY, Draft, Question
@@ -50,8 +51,9 @@ def study_of_tables(draft: Draft) -> ShortStudy:
         "delta": draft.given.delta,
     }
     goal = propose_goal(draft, _public_labels(draft, target))
+    ledger = propose_ledger(draft, owner)
     title = ask_title(draft, target)
-    return ShortStudy(title, _said(data), _said(privacy), remarks, goal)
+    return ShortStudy(title, _said(data), _said(privacy), remarks, goal, ledger)
 
 
 def _public_labels(draft: Draft, target: str | None) -> pd.Series | None:
