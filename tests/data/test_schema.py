@@ -231,6 +231,26 @@ def test_numbers_fall_into_bins_and_the_last_holds_its_edge():
     assert SCHEMA["smoker"].numbers(np.array([0, 1, -1]))[:2].tolist() == [0.0, 1.0]
 
 
+def test_blanks_are_no_category_and_others_that_look_alike_are_told(tmp_path):
+    import duckdb
+
+    cells = ["Chirurgie", "Chirurgie ", "chirurgie", "Innere", "", "   ", None] * 3
+    frame = pd.DataFrame({"ward": cells, "age": ["40", " ", "50", "", "60", None, "70"] * 3})
+    with duckdb.connect(str(tmp_path / "house.duckdb")) as connection:
+        connection.register("given", frame)
+        connection.execute("CREATE TABLE others AS SELECT * FROM given")
+    frame.to_csv(tmp_path / "others.csv", index=False)
+    files = [frame, tmp_path / "others.csv", f"duckdb:///{tmp_path}/house.duckdb#others"]
+    drafts = [Schema.from_public(records) for records in files]
+    for draft in drafts:
+        assert draft["ward"].categories == ("Chirurgie", "Chirurgie ", "Innere", "chirurgie")
+        assert draft["ward"].known_from == 12
+        assert "# 3 of them are others of them but for blanks around them" in draft.toml()
+        assert draft["age"].kind == "whole" and "count as missing" not in draft.toml()
+    frame["ward"] = frame["ward"].str.strip().str.capitalize()
+    assert "others of them" not in Schema.from_public(frame).toml()
+
+
 def test_a_draft_of_public_records_describes_them(tmp_path):
     public = pd.DataFrame(
         {

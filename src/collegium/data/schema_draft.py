@@ -35,7 +35,7 @@ from collegium.data.schema_column import (
 from collegium.data.schema_column import DATE as DAYS
 from collegium.data.schema_column import TEXT as IGNORED
 from collegium.errors import InputError
-from collegium.names import as_names
+from collegium.names import as_names, spelt_alike
 
 MOST_DRAFTED = 100
 """More different texts are names or remarks, and no categories."""
@@ -111,6 +111,7 @@ def _readable(series: pd.Series, column: Column) -> NDArray[np.bool_]:
 
 
 def _described(series: pd.Series, decimal: str | None, dates: str | None) -> tuple[Column, str]:
+    series = series[~_blank(series)]  # as an empty cell of a CSV file: no value
     given = series.notna().to_numpy()
     if not given.any():
         return Column(IGNORED), "no public record has a value here: say what it may hold"
@@ -137,6 +138,11 @@ def _described(series: pd.Series, decimal: str | None, dates: str | None) -> tup
                 note += f"\n{named}, and whatever else is no number, count as missing"
             return column, note
     return _category(names)
+
+
+def _blank(series: pd.Series) -> NDArray[np.bool_]:
+    """Tell which cells are text of nothing but blanks."""
+    return np.array([isinstance(cell, str) and not cell.strip() for cell in series.tolist()], bool)
 
 
 def _dates(series: pd.Series, dates: str | None) -> tuple[Column, str] | None:
@@ -222,10 +228,13 @@ def _category(names: NDArray[np.object_]) -> tuple[Column, str]:
     if sum(shares.values()) > 1:  # rounding up everywhere
         scale = 10**_DECIMALS
         shares = {name: int(counts[name]) * scale // len(names) / scale for name in categories}
-    return (
-        Column(CATEGORY, categories=categories, shares=shares, known_from=len(names)),
-        "all that occur in public records; anything else in a private row counts as missing",
-    )
+    note = "all that occur in public records; anything else in a private row counts as missing"
+    if alike := spelt_alike(categories):
+        note += (
+            f"\n{alike} of them are others of them but for blanks around them, or upper and lower case, and "
+            "count apart: if they mean the same, write them alike in the tables, or in views of them"
+        )
+    return Column(CATEGORY, categories=categories, shares=shares, known_from=len(names)), note
 
 
 def rounded_out(low: float, high: float) -> tuple[float, float]:
