@@ -205,9 +205,23 @@ def test_what_would_be_joined_is_not_read(folder, asked, joined):
     )
     assert "column 'about.sex' is joined where the table lies" in errors
     assert "make a view of both tables" in errors
+    assert "since no column of levels is named: give --privacy and levels, or" in errors
     levels = ["--privacy", "chosn.level", "--ledger", "none"]
     _, errors = asked(joined, *JOINED, *levels, "count where age > 40", code=2)
     assert "chosn" in errors
+
+
+def test_a_study_of_joined_tables_with_a_ledger_is_told_what_to_do(folder, collegium, joined):
+    Path("study.toml").write_text(
+        f'[data]\nprivate = "{joined}"\nowner = "person"\n[privacy]\ncolumn = "chosen.level"\n'
+        'levels = { high = 1.0, low = 3.0 }\n[method]\nkind = "statistics"\n'
+        '[ledger]\nurl = "people.ledger"\n'
+        '[statistics]\nschema = "joined.toml"\nquestions = ["count where age > 40"]\n'
+    )
+    code, _, errors = collegium("plan", "study.toml")
+    assert code == 2
+    assert 'set ledger.url = "none" (--ledger none), with which nobody remembers' in errors
+    assert "or make a view of both tables" in errors
 
 
 def test_a_study_of_joined_tables_knows_all_of_them(folder, collegium, joined, server):
@@ -231,7 +245,7 @@ def test_a_study_of_joined_tables_knows_all_of_them(folder, collegium, joined, s
             server.run(joined.partition("#")[0], change)
         code, _, errors = collegium("run", "study.toml", "-q")
         assert (code == 0) == ("'M'" in change), errors
-    assert "the private records are not the same file as before" in errors
+    assert "the private records are not the same as before" in errors
 
 
 BAD = {
@@ -355,7 +369,87 @@ def test_a_role_that_may_not_read_is_one_line(folder, asked, server, server_tabl
     url = server_table.partition("#")[0]
     role = server.new_role(url)
     _, errors = asked(f"{role}#people", *LEVELS, "--ledger", "none", "count where sick", code=2)
+    assert "table 'people' of postgresql://" in errors
     assert "may not read it: GRANT SELECT" in errors
+    role = server.new_role(url, "SELECT (person, level, age) ON people")
+    how = [*LEVELS, "--ledger", "none"]
+    _, errors = asked(f"{role}#people", *how, "count where sick", code=2)
+    assert "column 'sick' of postgresql://" in errors
+    assert "may not be read by this role: GRANT SELECT on it" in errors
+    server.run(url, "ALTER TABLE people ALTER sick TYPE bytea USING ''")
+    _, errors = asked(server_table, *how, "count where sick", code=2)
+    assert "which the schema names, holds lists, records, bytes or times of day" in errors
+
+
+def test_what_is_not_on_a_server_is_said(folder, asked, server, server_table):
+    url = server_table.partition("#")[0]
+    how = [*LEVELS, "--ledger", "none", "count where sick"]
+    server.run(url, "CREATE SCHEMA clinic")
+    server.run(url, "CREATE TABLE clinic.visits (age int)")
+    for bad, said in {
+        f"{url}#clinci.visits": "has no table in a schema 'clinci': did you mean 'clinic'?",
+        f"{url}#clinic.visit": "has no table 'clinic.visit' that may be read: did you mean 'visits'?",
+        f"{server.url('nowhere')}#people": "cannot be opened (there is no such database)",
+        f"{server.url('postgres', 'nobody')}#people": "refused role or password",
+    }.items():
+        assert said in asked(bad, *how, code=2)[1]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        f"postgresql://u:{SECRET}@h/db#t",
+        f"u:{SECRET}@h/db#t",
+        f"host=h password={SECRET} dbname=x",
+    ],
+)
+def test_no_command_takes_or_repeats_a_password(folder, collegium, secret):
+    Path("study.toml").write_text(f"[ledger]\nurl = {json.dumps(secret)}\n")
+    for command in (
+        ["predict", "release", secret, "--out", "x"],
+        ["onnx", "release", secret],
+        ["ask", secret, "count"],
+        ["ask", "people.csv", *LEVELS, "--owner", "person", "count where sick", "--ledger", secret],
+        ["ask", "people.csv", *LEVELS, "count where sick", f"--ledger={secret}"],
+        ["ask", "people.csv", *LEVELS, "count where sick", "--schema", secret],
+        ["ask", "people.csv", *LEVELS, "count where sick", "--record", secret],
+        ["schema", "init", "people.csv", "--out", secret],
+        ["plan", secret],
+        ["ledger", "init", secret],
+        [secret],
+    ):
+        code, printed, errors = collegium(*command)
+        assert code == 2, command
+        assert "set PGPASSWORD, or PGPASSFILE" in errors, command
+        assert SECRET not in printed + errors
+    face_of("plan statistics", "people.csv")
+    text = Path("study.toml").read_text()
+    Path("study.toml").write_text(text.replace('url = "none"', f"url = {json.dumps(secret)}"))
+    code, printed, errors = collegium("run", "study.toml")
+    assert code == 2 and "set PGPASSWORD, or PGPASSFILE" in errors
+    assert SECRET not in printed + errors
+    assert not Path("study").exists()
+
+
+def test_the_ledger_that_is_named_is_the_one_that_remembers(folder, collegium, asked, monkeypatch):
+    monkeypatch.delenv("COLLEGIUM_LEDGER", raising=False)
+    whose = [*LEVELS, "--owner", "person", "--spend", 0.1]
+    Ledger.create(folder / "people.ledger")
+    for table in ("duckdb:///house.duckdb#people", "people.csv"):
+        printed, _ = asked(table, *whose, "--allow-new-people", "count where sick")
+        command = printed.partition("Entered in the ledger ")[2].split("`")[1]
+        assert command == f"collegium ledger show {folder / 'people.ledger'}"
+        assert collegium(*command.split()[1:])[0] == 0
+        printed, _ = asked(table, *whose, "--json", "count where age > 40")
+        assert json.loads(printed)["ledger"] == str(folder / "people.ledger")
+
+
+def test_a_file_of_records_is_asked_for_where_no_table_of_a_database_is_read(folder, collegium):
+    for table in (*OTHERS, "postgresql://steward@host/house#people", "house.duckdb"):
+        for command in ("predict", "onnx"):
+            code, _, errors = collegium(command, "release", table, "--out", "x")
+            assert code == 2
+            assert "here records are read from a file: export it" in errors
 
 
 def test_the_page_shows_what_is_said_of_a_password(folder, asked):

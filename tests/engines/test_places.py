@@ -1,8 +1,10 @@
 """Places of tables: what names one, what is refused, and how SQLite and workbooks are read."""
 
+import contextlib
 import datetime
 import sqlite3
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -10,8 +12,10 @@ import openpyxl
 import pandas as pd
 import pytest
 
+from collegium.data.engines import places
 from collegium.data.engines.places import Place, columns_of, place_of, read_place
 from collegium.errors import InputError
+from collegium.passwords import refuse_passwords
 
 
 @pytest.fixture
@@ -91,7 +95,18 @@ def test_what_is_written_without_a_look(tmp_path):
 
 @pytest.mark.parametrize(
     "given",
-    ["people.csv", "sqlite.parquet", Path("a/b.parquet"), "C:/x.csv", b"x.xlsx", 7, None, pd.NA],
+    [
+        "people.csv",
+        "sqlite.parquet",
+        "C:/a@b/x.csv",
+        "year=2020/password.csv",
+        Path("a/b.parquet"),
+        "C:/x.csv",
+        b"x.xlsx",
+        7,
+        None,
+        pd.NA,
+    ],
     ids=repr,
 )
 def test_what_is_no_place(given):
@@ -116,6 +131,10 @@ _SECRET = "hunter2"
         f"postgresql://host/db?oauth_client_secret={_SECRET}#visits",
         f"postgresql://me:{_SECRET}@host:port/db#visits",
         f"mysql://me:{_SECRET}@host/db#visits",
+        f"me:{_SECRET}@host/db#visits",
+        f"host=host password={_SECRET} dbname=db",
+        f"dbname=db sslpassword = {_SECRET}:x@y",
+        f'postgresql://me:x"{_SECRET}@host/db#"visits',
         f"duckdb://me:{_SECRET}@host/db#visits",
         f"postgresql:me:{_SECRET}@host/db#visits",
         Path(f"postgresql://me:{_SECRET}@host/db#visits"),
@@ -273,3 +292,38 @@ def test_one_cell_changes_no_other(tmp_path, odd, kind):
     assert beside.iloc[:3].equals(alone)
     assert alone["a"].tolist() == ["7", "8.5", "9"]
     assert alone["b"].tolist() == ["007", "x", "10"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "duckdb:///C:/me@home/x.duckdb#t",
+        "duckdb:////tmp/a:b@c/x.duckdb#t",
+        'postgresql://host:5432/db#"a:b@c"',
+        "count where password = 'x'",
+        "mean income where region = 'a:b@c/d'",
+        "high=1,low=3",
+        "http://127.0.0.1:8080/x",
+    ],
+)
+def test_what_holds_no_password(given):
+    refuse_passwords([given])
+
+
+def test_the_file_of_a_database_alone_is_told_how_to_be_named():
+    with pytest.raises(InputError, match=r"as in sqlite:///p\.sqlite#TABLE"):
+        place_of("p.sqlite")
+    with pytest.raises(InputError, match=r"as in duckdb:////tmp/p\.duckdb#visits"):
+        place_of("/tmp/p.duckdb#visits")
+
+
+def test_a_locked_database_is_said_to_be_locked(tmp_path, monkeypatch):
+    file = tmp_path / "p.sqlite"
+    with contextlib.closing(sqlite3.connect(file)) as writer:
+        writer.execute("CREATE TABLE visits (age)")
+        writer.commit()
+        place = place_of(f"sqlite:///{file}#visits")
+        monkeypatch.setattr(places.sqlite3, "connect", partial(sqlite3.connect, timeout=0))
+        writer.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(InputError, match="is locked by another program"):
+            read_place(place)

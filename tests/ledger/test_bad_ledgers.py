@@ -15,6 +15,7 @@ from collegium import Budget, Budgets, CollegiumError, Ledger
 from collegium.errors import InputError, LedgerError, LedgerWarning
 from collegium.ledger import Cost, transaction
 from collegium.ledger.chain import Key
+from collegium.ledger.places import find_place
 from tests.ledger.conftest import ask, people
 
 TWO = people({"ann": "high", "bob": "low"})
@@ -404,12 +405,24 @@ def test_a_connection_that_breaks_before_it_commits(server, tmp_path, monkeypatc
     assert Ledger(url, key).verify() == len(before) + 2
 
 
-def test_no_password_is_shown(tmp_path):
+@pytest.mark.parametrize(
+    "place",
+    [
+        "postgresql://steward:secret@/people?host=/tmp",
+        "postgresql+psycopg://steward:secret@host/people",
+        "postgresql://host/people?user=steward&p%61ssword=secret",
+        "steward:secret@host/people",
+        "host=there password=secret dbname=people",
+    ],
+)
+def test_a_password_is_refused_and_not_shown(tmp_path, monkeypatch, place):
     key = tmp_path / "key"
     key.write_bytes(bytes(32))
-    with pytest.raises(LedgerError) as raised:
-        Ledger(f"postgresql://steward:secret@/people?host={tmp_path}", key)
-    assert "secret" not in str(raised.value)
+    monkeypatch.setenv("COLLEGIUM_LEDGER", place)
+    for use in (lambda: Ledger(place, key), lambda: find_place(None, None, None).opened()):
+        with pytest.raises(InputError, match="set PGPASSWORD, or PGPASSFILE") as raised:
+            use()
+        assert "secret" not in str(raised.value)
 
 
 def lower(ledger: Ledger) -> None:

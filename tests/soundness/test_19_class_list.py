@@ -103,6 +103,17 @@ def test_a_private_class_that_no_public_label_has_is_refused_and_not_named(tmp_p
     assert RARE not in str(refused.value)
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_another_error_says_nothing_of_the_list(tmp_path, streamed):
+    study = config(tmp_path, public_labels=True, streamed=streamed, rare=False)
+    form = "parquet" if streamed else "csv"
+    table = people(240, 0).assign(sick=lambda all_: all_["sick"].where(all_.index != 17))
+    getattr(table, f"to_{form}")(tmp_path / f"private.{form}", index=False)
+    with pytest.raises(InputError, match="without a label") as refused:
+        plan_study(study, on_ledger=False)
+    assert "the list is that of" not in str(refused.value)
+
+
 def test_the_terminal_says_it(tmp_path, collegium):
     config(tmp_path)
     (tmp_path / "study.toml").write_text(

@@ -262,12 +262,13 @@ def ask(
             with in_its_words(source):
                 session = session_of(
                     rows,
-                    place,
+                    standing,
                     settings,
                     observer,
                     allow_new_people=allow_new_people,
                     only_plans=plan,
                 )
+            place = standing.place  # people may be known elsewhere than where it was looked for
             if plan:
                 stack.close()
                 plans = [session.plan(one, **how) for one in new]
@@ -364,8 +365,10 @@ def _ask_each(
 
 
 def _show_ledger(place: Place, record: Path | None) -> None:
+    from collegium.cli.query_session import how_to_show
+
     out.print(
-        f"Entered in the ledger {place}: `collegium ledger show {place}` shows what remains.",
+        f"Entered in the ledger {place}: `{how_to_show(place)}` shows what remains.",
         soft_wrap=True,
     )
     if record is None:

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from collegium.cli.encoding import can_be_shown
+from collegium.passwords import masked
 from collegium.plain_text import among_others, harmless
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def last_line(privacy: PrivacyStatement | None, *parts: str) -> None:
 
 def say(what: str, style: str, message: str) -> None:
     """Print one line to the standard error: "error:" or "warning:" in a colour, and what it is about."""
-    text = " ".join(harmless(message).split())
+    text = " ".join(masked(harmless(message)).split())
     shown = err.insist if what == "error:" else err.print
     shown(Text.assemble((what, style), " ", text), soft_wrap=True)
 

@@ -33,6 +33,7 @@ from collegium.cli.console import err, hush, say, show_warnings
 from collegium.cli.encoding import show_what_can_be_shown
 from collegium.cli.interrupts import INTERRUPTED, Interrupts, said, say_if_interrupted
 from collegium.errors import CollegiumError
+from collegium.passwords import refuse_passwords
 
 # The base of everything that can be wrong with options, which typer does not export.
 _USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[2]
@@ -121,6 +122,7 @@ def run(commands: typer.Typer, ends_process: bool = False) -> NoReturn:
 
 def _run(commands: typer.Typer, interrupts: Interrupts) -> NoReturn:
     try:
+        refuse_passwords(sys.argv[1:])
         code = _built(commands)(standalone_mode=False)
     except CollegiumError as error:
         _fail(str(error))

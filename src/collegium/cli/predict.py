@@ -72,6 +72,7 @@ def predict(
     from collegium.study.others_records import records_like
     from collegium.study.student_file import published_student
 
+    _require_a_file(table)
     if out_file is not None:
         refuse_taken(out_file)
     stored = published_student(release, trust or ())
@@ -133,6 +134,7 @@ def onnx(
     from collegium.study.others_records import records_like
     from collegium.study.student_file import published_student
 
+    _require_a_file(table)
     refuse_taken(out_file)
     stored = published_student(release, trust or ())
     records = records_like(table, stored.inputs)
@@ -142,6 +144,17 @@ def onnx(
         f"Wrote {out_file}: it answers differently for {differing:,} of the {len(records):,} records.",
         soft_wrap=True,
     )
+
+
+def _require_a_file(table: Path) -> None:
+    """Refuse a table in a database or workbook, in one line that says what to give."""
+    from collegium.data.engines.places import is_named
+
+    if is_named(table):
+        raise InputError(
+            f"{str(table)!r} names a table in a database or workbook, and here records are read from a file: "
+            "export it (.csv, .parquet)"
+        )
 
 
 def _from_threshold(student: Any, records: Any, threshold: str) -> Any:

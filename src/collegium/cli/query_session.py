@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,12 @@ def place_of(
     return None
 
 
+def how_to_show(place: Place) -> str:
+    """Write the command that shows a ledger."""
+    key = [] if place.key is None else ["--key", str(place.key)]
+    return shlex.join(["collegium", "ledger", "show", place.url, *key])
+
+
 @dataclass
 class SessionProgress:
     """How far a command that asks has come: what Ctrl-C says of it.
@@ -93,8 +100,8 @@ class SessionProgress:
         opened = self.begins or self.session is not None
         if self.place is not None and (self.session is None or not in_order) and opened:
             paid = (
-                f"what was to be spent may count as spent in the ledger {self.place} (`collegium ledger show "
-                f"{self.place}` tells, and `collegium ledger settle` ends it)"
+                f"what was to be spent may count as spent in the ledger {self.place} "
+                f"(`{how_to_show(self.place)}` tells, and `collegium ledger settle` ends it)"
             )
         elif self.session is None or (self.session.left()["share_left"] >= 1).all():
             return "nothing was paid for; the same command begins anew"
@@ -123,7 +130,7 @@ def title_of(table: Source, asked: Sequence[Query]) -> str:
 
 def session_of(
     rows: Rows,
-    place: Place | None,
+    standing: SessionProgress,
     settings: dict[str, Any],
     observer: Observer,
     *,
@@ -132,9 +139,10 @@ def session_of(
 ) -> Statistics:
     """Open a session; on a ledger, what it may use is reserved there, unless it ``only_plans``.
 
+    ``standing``: where the ledger was looked for; from here on, where it is.
     The observer is told if the ledger has a release of this name: the same was probably asked before.
     """
-    frame, budgets = rows.frame, rows.budgets
+    frame, budgets, place = rows.frame, rows.budgets, standing.place
     if place is None:
         return Statistics(frame, budgets, **rows.columns, **settings)
     granted = _named(rows, settings["schema"])
@@ -145,6 +153,7 @@ def session_of(
     ):  # of how many people there are, and nothing else of them
         frame, budgets = pd.DataFrame({"": np.zeros(len(granted), np.int8)}), granted
     place, ledger = place.of(people)
+    standing.place = place
     if ledger is None:
         if not allow_new_people:
             refuse_strangers(people, str(place), ON_THE_COMMAND_LINE)

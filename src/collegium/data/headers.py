@@ -45,6 +45,7 @@ class Header:
     ``n_records``: where the file says so.
     ``marks``: characters that could separate the names in a CSV file.
     ``separator``: by which they were separated.
+    ``unreadable``: why other columns of a database cannot be read, by name.
     """
 
     columns: tuple[str, ...] | None = None
@@ -53,6 +54,7 @@ class Header:
     n_records: int | None = None
     marks: tuple[str, ...] = ()
     separator: str | None = None
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_table(self) -> bool:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from collegium.checks import shown
 from collegium.errors import InputError, LedgerError
+from collegium.passwords import password_refusal, refuse_passwords
 
 _WAIT_S = 600.0
 # Of each transaction, whatever the role, the database and the server have as defaults. Who holds the lock and
@@ -61,7 +62,7 @@ class Database:
             sa.event.listen(self.engine, "begin", _begin_sqlite)
 
     def __str__(self) -> str:
-        return str(self.file) if self.file else self.url.render_as_string(hide_password=True)
+        return str(self.file) if self.file else self.url.render_as_string()
 
     @property
     def exists(self) -> bool:
@@ -149,12 +150,15 @@ def _url_of(place: str | Path) -> sa.URL:
     text = str(place)
     if not text.strip():
         raise InputError(f"the place of the ledger is empty: {_ALLOWED}")
+    refuse_passwords([text])
     if isinstance(place, Path) or "://" not in text:
         return sa.URL.create("sqlite", database=str(Path(text).expanduser().absolute()))
     try:
         url = sa.make_url(text)
     except ArgumentError:
         raise InputError(f"{text!r} cannot be the place of a ledger: {_ALLOWED}") from None
+    if url.password is not None or any("password" in name.lower() for name in url.query):
+        raise password_refusal(text)  # in whatever spelling
     url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise InputError(f"a ledger cannot be kept in {url.get_backend_name()}: {_ALLOWED}")

@@ -16,6 +16,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.errors import CollegiumError, LedgerError
 from collegium.ledger.known_ledgers import known_ledgers, list_file, resolved
+from collegium.passwords import refuse_passwords
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -130,8 +131,10 @@ def find_place(
     """Find a ledger: where the user says, or the environment, or beside private data; None: not wanted.
 
     ``folder``: what a relative file is relative to.
+    Raises InputError if it says a password.
     """
     given = url or os.environ.get(VARIABLE) or ""
+    refuse_passwords([given])
     if is_none(given):
         return None
     if given := given.strip():

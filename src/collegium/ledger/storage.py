@@ -153,7 +153,7 @@ def parts_of(place: str | Path, key: str | Path | None) -> tuple[Database, Path,
     if key is None and database.file is None:
         raise InputError(
             "the key of a ledger on a server is a file on this machine, and it is missing: give "
-            "key=FILE"
+            "key=FILE (--key FILE on the command line, ledger.key in a study)"
         )
     file = (Path(key) if key is not None else Path(f"{database.file}.key")).absolute()
     return database, file, Anchor(file.with_name(f"{file.name}.anchor"))

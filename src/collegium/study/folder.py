@@ -377,7 +377,7 @@ def _first_difference(
             return f"{key} was {_shown(before.get(key))}, now {_shown(after.get(key))}"
     for name in sorted({*known["inputs"], *now["inputs"]} - set(free_inputs)):
         if known["inputs"].get(name) != now["inputs"].get(name):
-            return f"the {name} records are not the same file as before"
+            return f"the {name} records are not the same as before"
     return ""
 
 

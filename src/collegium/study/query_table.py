@@ -141,8 +141,8 @@ def read_rows(
     if others and not stays:
         (other, (name, *_)), *_ = others.items()
         raise InputError(
-            f"column '{other.table}.{name}' is joined where the table lies, and here its rows are read: make "
-            "a view of both tables, and name that"
+            f"column '{other.table}.{name}' is joined where the table lies, and here its rows are read, "
+            f"{_why_read(granted)}make a view of both tables, and name that"
         )
     joined = {f"{other.table}.{name}" for other, names in others.items() for name in names}
     wanted = [name for name in wanted if name not in joined]
@@ -166,6 +166,16 @@ def read_rows(
     with in_its_words(source):
         budgets = _budgets_of(frame, granted, form.decimal)
     return Rows(frame, budgets, fingerprint=told)
+
+
+def _why_read(granted: GrantColumns) -> str:
+    """Say why rows of a database leave it, and what would keep them there."""
+    if granted.column is None or granted.policy is None:
+        return f"since no column of levels is named: give {granted.called.privacy} and levels, or "
+    return (
+        'as for every study with a ledger, or between parties: set ledger.url = "none" (--ledger none), with '
+        "which nobody remembers what is spent, or "
+    )
 
 
 def read_unowned(source: Source, needs: Sequence[str], schema: Schema, form: FormOfCsv) -> Any:
@@ -245,6 +255,10 @@ def _refuse_missing_columns(
             named = isinstance(source, Place) or not is_text(source)
             named = named or has_header(header.columns, schema.columns)
             there = nearest(name, header.columns) if named else NO_HEADER
+            if name in header.unreadable:
+                raise InputError(
+                    f"column {name!r} of {source}, which {said}, {header.unreadable[name]}"
+                )
             raise InputError(f"{source} has no column {name!r}, which {said}: {there}")
 
 

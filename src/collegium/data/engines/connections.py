@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
@@ -22,6 +23,7 @@ ROWS = 1 << 17
 """Rows that leave an engine together."""
 _PEOPLE = "collegium_people"
 _ZONE = "spark.sql.session.timeZone"
+_NO_CONNECTION = "there is no connection to the server"
 _ENGINES = "DuckDB, PostgreSQL and Spark"
 
 
@@ -38,11 +40,13 @@ class Connection(Protocol):
 
     ``name``: of the engine. ``about``: which database, without secrets.
     ``frozen``: whether what is read stays as it was when the connection was opened, whoever writes.
+    ``forbidden``: columns of the table that this role may not read.
     """
 
     name: str
     about: str
     frozen: bool
+    forbidden: Sequence[str]
 
     @property
     def table(self) -> Any:
@@ -116,6 +120,7 @@ class _Engine:
 
     name: str
     frozen = True
+    forbidden: Sequence[str] = ()
     _schema: str | None = None
     """In which other tables are."""
     _by_bytes: str
@@ -135,10 +140,11 @@ class _Engine:
         return self._table
 
     def other(self, name: str) -> Any:
-        with self._words():
-            return self._named(name, self._schema)
+        with _without_its_words(self.name, f"table {shown(name)} of {self.about} cannot be read"):
+            return self._named(name, self._schema)[0]
 
-    def _named(self, name: str, schema: str | None = None) -> Any:
+    def _named(self, name: str, schema: str | None = None) -> tuple[Any, Sequence[str]]:
+        """Find a table, and which of its columns this role may not read."""
         from ibis.common.exceptions import TableNotFound
 
         try:
@@ -146,20 +152,38 @@ class _Engine:
             import sqlglot as sg
 
             where = sg.table(name, db=schema, quoted=True).sql(self._backend.dialect)
-            may = self._may_be_read(where)
-            return self._told_apart(self._backend.table(name, database=schema), where, may)
+            table, may = self._backend.table(name, database=schema), self._may_be_read(where)
         except TableNotFound:
-            there = self._tables(schema)
+            raise self._no_table(name, schema) from None
+        forbidden = () if may is None else tuple(one for one in table.columns if one not in may)
+        if forbidden and not may:
             raise InputError(
-                f"{self.about} has no table {shown(name)} that may be read: {nearest(name, list(there))}"
-            ) from None
+                f"table {shown(name)} of {self.about}: this role may not read it: GRANT SELECT to it, or use "
+                "another one"
+            )
+        return self._told_apart(table, where, may or ()), forbidden
+
+    def _no_table(self, name: str, schema: str | None) -> InputError:
+        there = self._tables(schema)
+        if schema is not None and not there:
+            others = nearest(schema, self._schemas())
+            return InputError(f"{self.about} has no table in a schema {shown(schema)}: {others}")
+        whole = name if schema is None else f"{schema}.{name}"
+        return InputError(
+            f"{self.about} has no table {shown(whole)} that may be read: {nearest(name, there)}"
+        )
+
+    def _schemas(self) -> list[str]:
+        of_its_own = ("pg_", "information_schema")
+        there = self._backend.list_databases()
+        return [name for name in there if not name.startswith(of_its_own)]
 
     def _tables(self, schema: str | None) -> list[str]:
         return list(self._backend.list_tables(database=schema))
 
-    def _may_be_read(self, where: str) -> list[str]:
-        """Columns that this role may read, if not all."""
-        return []
+    def _may_be_read(self, where: str) -> list[str] | None:
+        """Columns that this role may read; None: nobody says."""
+        return None
 
     def _told_apart(self, table: Any, where: str = "", these: Sequence[str] = ()) -> Any:
         """Have text told apart by its bytes, as it is here: collations may say that "A" is "a".
@@ -219,7 +243,7 @@ class _DuckDB(_Engine):
         try:
             made = cls(ibis.duckdb.from_connection(own), None, str(place).partition("#")[0])
             made._owned, made._schema = True, place.schema
-            made._table = made._named(place.table, place.schema)
+            made._table, made.forbidden = made._named(place.table, place.schema)
         except BaseException:
             own.close()
             raise
@@ -294,11 +318,15 @@ class _PostgreSQL(_Engine):
     @classmethod
     def at(cls, place: Place) -> _PostgreSQL:
         psycopg, ibis = _modules("postgres", "psycopg", "ibis")
-        own = psycopg.connect(place.where, application_name="collegium", client_encoding="utf8")
+        try:
+            own = psycopg.connect(place.where, application_name="collegium", client_encoding="utf8")
+        except psycopg.OperationalError as error:
+            reason = _why_not_connected(str(error))
+            raise EngineError(f"{place} cannot be opened ({reason})") from None
         try:
             made = cls(ibis.postgres.from_connection(own), None, str(place).partition("#")[0])
             made._owned, made._schema = True, place.schema
-            made._table = made._named(place.table, place.schema)
+            made._table, made.forbidden = made._named(place.table, place.schema)
         except BaseException:
             own.close()
             raise
@@ -332,7 +360,7 @@ class _PostgreSQL(_Engine):
         with self._backend.con.transaction():
             self._backend.con.execute(f"EXPLAIN {sql}")
 
-    def _may_be_read(self, where: str) -> list[str]:
+    def _may_be_read(self, where: str) -> list[str] | None:
         asked = (
             "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 "
             "AND NOT attisdropped AND has_column_privilege(attrelid, attnum, 'SELECT')"
@@ -425,8 +453,9 @@ class _Spark(_Engine):
         with self._words():
             self._table = self._kept(self._table)
 
-    def _named(self, name: str, schema: str | None = None) -> Any:
-        return self._kept(super()._named(name, schema))
+    def _named(self, name: str, schema: str | None = None) -> tuple[Any, Sequence[str]]:
+        table, forbidden = super()._named(name, schema)
+        return self._kept(table), forbidden
 
     def _kept(self, table: Any) -> Any:
         """Have a table as it is now."""
@@ -535,21 +564,25 @@ def _without_its_words(engine: str, what: str = "") -> Iterator[None]:
         logger.disabled = before
 
 
+def _why_not_connected(said: str) -> str:
+    """Tell why no connection was made, by what a server says before it knows of any row."""
+    if re.search(r'database ".*" does not exist', said):
+        return "there is no such database"
+    if re.search(r'role ".*" does not exist|password|authentication failed', said):
+        return "the server refused role or password: set PGPASSWORD, or PGPASSFILE"
+    return _NO_CONNECTION
+
+
 def _public_reason(error: Exception) -> str:
     """What has nothing to do with any row: a connection, or a right."""
     state = getattr(error, "sqlstate", None) or ""
     kinds = {type(one).__name__ for one in (error, error.__cause__) if one is not None}
     if state == "42501":
         return "this role may not read it: GRANT SELECT to it, or use another one"
-    unasked = not state and "OperationalError" in kinds  # before anybody read a row
-    if state in ("28P01", "28000") or (unasked and "password" in str(error)):
-        return "the server refused role or password: set PGPASSWORD, or PGPASSFILE"
-    if state == "3D000":
-        return "there is no such database"
     if state.startswith(("08", "57P")) or (
         kinds & {"OperationalError", "AdminShutdown"} and not state
     ):
-        return "there is no connection to the server"
+        return _NO_CONNECTION
     if kinds & {"Py4JNetworkError", "ConnectionRefusedError"}:
         return "Spark has ended"
     if "IOException" in kinds:

@@ -33,6 +33,7 @@ from collegium.data.datasets.raw import (
 from collegium.data.datasets.table_files import header_problem
 from collegium.errors import InputError
 from collegium.names import as_names
+from collegium.passwords import password_refusal, refuse_passwords, without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,11 +64,10 @@ _OPTIONS = (
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _SLIP = re.compile(r"(duckdb|sqlite|postgres(?:ql)?):", re.IGNORECASE)
 _WORKBOOK = re.compile(r"(.+\.xls[xm])(?:#(.*))?", re.DOTALL | re.IGNORECASE)
+_DATABASE = re.compile(r"(.+\.(duckdb|ddb|sqlite3?))(?:#(.*))?", re.DOTALL | re.IGNORECASE)
 _PLAIN = re.compile(r"[^\W\d][\w$]*")
 _NAME = r'(?:[^\W\d][\w$]*|"(?:[^"\0]|"")+")'
 _TABLE = re.compile(rf"(?:({_NAME})\.)?({_NAME})")
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_PASSWORD = re.compile(r"[^/?@]*:[^?@]*@")
 #: First bytes of a file, and where they stand.
 _MAGIC = {
     "duckdb": (8, b"DUCK", "a DuckDB database"),
@@ -75,7 +75,6 @@ _MAGIC = {
     "excel": (0, b"PK\x03\x04", "an Excel workbook (.xlsx)"),
 }
 _BY_PANDAS = ("sqlite", "excel")
-_WIDTH = 200
 
 
 @dataclass(frozen=True)
@@ -150,33 +149,44 @@ def place_of(given: Any, folder: Path | None = None, *, look: bool = True) -> Pl
     text = os.fspath(given)
     if not isinstance(text, str):
         return None
+    refuse_passwords([text])
     found = _SCHEME.fullmatch(text)
     if found is None:
         if _SLIP.match(text):
             raise InputError(
-                f"{_without_secrets(text)} is no place of a table: give {FORMS}, as text (a path drops "
+                f"{without_secrets(text)} is no place of a table: give {FORMS}, as text (a path drops "
                 "slashes)"
             )
         workbook = _WORKBOOK.fullmatch(text)
         if workbook is None:
+            if look:
+                _refuse_bare_database(text)
             return None
         return _in_workbook(workbook[1], workbook[2], folder, look)
     scheme, rest = found[1].lower(), found[2]
     if scheme in ("postgresql", "postgres"):
-        return _on_server(text, rest)
+        return _on_server(text)
     if scheme not in ("duckdb", "sqlite"):
         raise InputError(
-            f"{_without_secrets(text)}: a table in {shown(scheme)} cannot be read; allowed are {FORMS}"
+            f"{without_secrets(text)}: a table in {shown(scheme)} cannot be read; allowed are {FORMS}"
         )
     file, _, table = rest.partition("#")
     if not file.startswith("/") or file[1:] in ("", ":memory:"):
-        raise InputError(f"{_without_secrets(text)} names no file: give {FORMS}")
+        raise InputError(f"{without_secrets(text)} names no file: give {FORMS}")
     schema, name = _table_named(text, table)
     engine: Engine = "duckdb" if scheme == "duckdb" else "sqlite"
     place = Place(engine, str(_path(file[1:], folder)), name, schema)
     if look:
         _require_file(engine, Path(place.where))
     return _sqlite_table(place) if look and engine == "sqlite" else place
+
+
+def is_named(given: str | os.PathLike[str]) -> bool:
+    """Tell whether something names a database or a workbook, however well; nothing is looked at."""
+    text = os.fspath(given)
+    return any(form.match(text) for form in (_SCHEME, _SLIP)) or any(
+        form.fullmatch(text) for form in (_WORKBOOK, _DATABASE)
+    )
 
 
 def read_place(
@@ -244,7 +254,19 @@ def columns_of(place: Place) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _on_server(text: str, rest: str) -> Place:
+def _refuse_bare_database(text: str) -> None:
+    """Say how a database is named of which the file alone was given."""
+    found = _DATABASE.fullmatch(text)
+    if found is None:
+        return
+    scheme = "duckdb" if found[2].lower() in ("duckdb", "ddb") else "sqlite"
+    raise InputError(
+        f"{shown(text)} is the file of a database: name a table in it, as in "
+        f"{scheme}:///{found[1]}#{found[3] or 'TABLE'}"
+    )
+
+
+def _on_server(text: str) -> Place:
     import sqlalchemy as sa
 
     address, _, table = text.partition("#")
@@ -253,20 +275,17 @@ def _on_server(text: str, rest: str) -> Place:
         url = sa.make_url("postgresql://" + address.partition("://")[2])
     options = () if url is None else tuple(url.query)
     secret = [name for name in options if "password" in name.lower()]
-    if _PASSWORD.match(_QUOTED.sub("", rest)) or secret or (url and url.password is not None):
-        raise InputError(
-            f"{_without_secrets(text)} holds a password, which others would see in lists of processes and in "
-            "files: leave it out, and set PGPASSWORD, or PGPASSFILE to a file with it"
-        )
+    if secret or (url and url.password is not None):  # in whatever spelling
+        raise password_refusal(text)
     if url is None:
         raise InputError(
-            f"{_without_secrets(text)} is no address of a PostgreSQL database: give "
+            f"{without_secrets(text)} is no address of a PostgreSQL database: give "
             "postgresql://USER@HOST:PORT/DATABASE#TABLE"
         )
     for name in options:
         if name not in _OPTIONS:
             raise InputError(
-                f"{_without_secrets(text)}: {shown(name)} cannot be said in an address; allowed are "
+                f"{without_secrets(text)}: {shown(name)} cannot be said in an address; allowed are "
                 f"{listed(_OPTIONS)}, and all else is set in the environment (PGOPTIONS, PGSERVICEFILE)"
             )
     schema, name = _table_named(text, table)
@@ -275,7 +294,7 @@ def _on_server(text: str, rest: str) -> Place:
 
 def _table_named(text: str, table: str) -> tuple[str | None, str]:
     if not table:
-        raise InputError(f"{_without_secrets(text)} names no table: write #TABLE behind it")
+        raise InputError(f"{without_secrets(text)} names no table: write #TABLE behind it")
     found = _TABLE.fullmatch(table)
     if found is None:
         what = "what stands behind #" if "@" in table else shown(table)
@@ -374,6 +393,10 @@ def _opened_sqlite(place: Place) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         reason = getattr(error, "sqlite_errorname", type(error).__name__)
+        if reason.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise refusal(
+                place.where, "is locked by another program, which writes to it", "wait for its end"
+            ) from None
         raise refusal(
             place.where,
             f"cannot be read as a SQLite database ({reason})",
@@ -438,14 +461,3 @@ def _quoted(name: str) -> str:
 
 def _unquoted(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
-
-
-def _without_secrets(text: str) -> str:
-    """Show an address without what may be a name and a password in it."""
-    scheme = re.match(r"[^:]*:?/*", text)
-    assert scheme is not None, "it fits every text"
-    rest = text[scheme.end() :]
-    if "@" in rest:
-        rest = "…@" + rest.rpartition("@")[2]
-    text = scheme[0] + re.sub(r"\?.*", "?…", rest, flags=re.DOTALL)
-    return repr(text if len(text) <= _WIDTH else text[:_WIDTH] + "…")

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
 _MISSING = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)
-_UNREADABLE = (
-    "column {} of {} holds lists, records, bytes or times of day: give numbers, text, truth values or dates, "
+_OF_OTHER_TYPES = (
+    "holds lists, records, bytes or times of day: give numbers, text, truth values or dates, "
     "or leave it out"
 )
+_UNREADABLE = "column {} of {} " + _OF_OTHER_TYPES
+_FORBIDDEN = "may not be read by this role: GRANT SELECT on it, or leave it out"
 _DAY, _SECOND = r"^\d{4}-\d{2}-\d{2}", r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}"
 
 
@@ -54,6 +56,13 @@ def declared(connection: Connection) -> pa.Schema:
     found = connection.table.schema()
     kinds = {name: _read_as(found[name]) for name in connection.table.columns}
     return pa.schema([(name, kind) for name, kind in kinds.items() if kind is not None])
+
+
+def unreadable_in(connection: Connection) -> dict[str, str]:
+    """Say of columns that :func:`declared` does not name why they cannot be read."""
+    types = declared(connection)
+    others = {name: _OF_OTHER_TYPES for name in connection.table.columns if name not in types.names}
+    return others | dict.fromkeys(connection.forbidden, _FORBIDDEN)
 
 
 def batches_of(
@@ -93,6 +102,8 @@ def _of_columns(connection: Connection, place: Place, columns: Sequence[str] | N
             continue
         if name in connection.table.columns:
             raise InputError(_UNREADABLE.format(name, place))
+        if name in connection.forbidden:
+            raise InputError(f"column {name} of {place} {_FORBIDDEN}")
         raise InputError(f"{place} has no column {name!r}: {nearest(name, types.names)}")
     if not types.names:
         raise InputError(f"{place} has no column of numbers, text, truth values or dates")

@@ -64,12 +64,15 @@ def header_at(source: Source, separator: str | None = None) -> Header:
         return header_of(source, separator)
     if source.in_memory:
         return Header(columns_of(source))
-    from collegium.data.engines.rows import connected, declared  # drivers come with it
+    # Drivers come with it.
+    from collegium.data.engines.rows import connected, declared, unreadable_in
 
     with connected(source) as connection:
         types = declared(connection)
+        unreadable = unreadable_in(connection)
     kinds = types.empty_table().to_pandas(date_as_object=False).dtypes
-    return Header(tuple(types.names), kinds={name: kind_of(kinds[name]) for name in types.names})
+    known = {name: kind_of(kinds[name]) for name in types.names}
+    return Header(tuple(types.names), kinds=known, unreadable=unreadable)
 
 
 @dataclass(frozen=True, eq=False)
