@@ -733,7 +733,7 @@ def test_a_folder_from_other_inputs_is_refused_and_left_untouched(finished, tmp_
     before = contents(path.with_suffix(""))
     other = write_study(tmp_path, private=lambda t: t.assign(weight=t["weight"] + 1))
     line = refused("run", other, "--out", path.with_suffix(""))
-    assert "private records are not the same file" in line
+    assert "private records are not the same as before" in line
     assert contents(path.with_suffix("")) == before
 
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import collegium as cg
-from collegium.cli.query_session import session_of
+from collegium.cli.query_session import SessionProgress, session_of
 from collegium.dpsgd.run import DPSGDRun
 from collegium.ledger.places import Place
 from collegium.noise.grid import GRID
@@ -113,7 +113,14 @@ def test_a_plan_of_questions_has_the_groups_that_are_charged(tmp_path):
     rows = Rows(pd.DataFrame({"a": X[:N, 0]}), BUDGETS)
     place = Place(str(tmp_path / "people.ledger"), is_asked_for=True)
     planned, asked = (
-        session_of(rows, place, settings, Observer(), allow_new_people=False, only_plans=only)
+        session_of(
+            rows,
+            SessionProgress(None, place),
+            settings,
+            Observer(),
+            allow_new_people=False,
+            only_plans=only,
+        )
         for only in (True, False)
     )
     assert list(planned.left().index) == list(asked.left().index)

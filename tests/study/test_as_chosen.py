@@ -64,7 +64,11 @@ def test_another_study_is_told_before_its_ledger_is_asked(study, collegium):
     changes = [
         (study, STUDY + '[method]\nkind = "pate"\n', "was not set, now"),
         (study, STUDY.replace("high = 1.0", "high = 0.5"), "privacy.levels"),
-        (private, records.replace("yes", "no", 1), "the private records are not the same file"),
+        (
+            private,
+            records.replace("yes", "no", 1),
+            "the private records are not the same as before",
+        ),
     ]
     for path, text, told in changes:
         before = path.read_text()

@@ -276,7 +276,7 @@ def test_other_content_of_a_file_in_the_same_folder_is_refused_and_nothing_chang
     table = pd.read_csv(path.parent / f"{role}.csv")
     table.loc[0, "weight"] += 0.5
     table.to_csv(path.parent / f"{role}.csv", index=False)
-    with pytest.raises(StudyMismatchError, match=f"the {role} records are not the same file"):
+    with pytest.raises(StudyMismatchError, match=f"the {role} records are not the same as before"):
         run(path)
     assert contents(folder.path) == before
 
