@@ -101,7 +101,7 @@ class Server:
         for right in rights:
             self.run(url, sql.SQL("GRANT {} TO {}").format(sql.SQL(right), name))
         if password is not None:
-            if not self.run(url, "SELECT FROM pg_roles WHERE rolname = %s", [_ASKED]):
+            if not self.run(url, "SELECT 1 FROM pg_roles WHERE rolname = %s", [_ASKED]):
                 self.run(url, f"CREATE ROLE {_ASKED}")
             said = sql.Literal(password)
             self.run(url, sql.SQL("ALTER ROLE {} PASSWORD {}").format(name, said))
