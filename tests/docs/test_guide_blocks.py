@@ -104,6 +104,7 @@ NOT_RUN = [
     ("docs/desk.md", "collegium desk", "a server that runs until it is stopped: tests/desk runs it"),
     ("docs/large-data.md", "$ ", "a cluster of several programs: tests of *_engines.py start theirs"),
     ("docs/large-data.md", "from collegium.teachers import Engine", "names a cluster"),
+    ("docs/large-data.md", "import ibis", "a Spark session: tests/engines ask one"),
     ("docs/parties.md", "collective = ", "several programs at once: tests/parties"),
     ("docs/parties.md", "cg.PATEClassifier(", "several programs at once: tests/parties"),
     ("docs/quality.md", "The student is no better", "what a command prints"),
