@@ -13,18 +13,17 @@ import pandas as pd
 import pytest
 
 from collegium import CollegiumError, Ledger, Policy
+from collegium.data.engines import sources
 from collegium.errors import InputError, LedgerError, StudyMismatchError
 from collegium.ledger import Balance, Cost
 from collegium.ledger.allowance import Allowance, Spending
 from collegium.mechanisms import SecureNoise
 from collegium.study import folder as folders
-from collegium.study import study_data
+from collegium.study import query_table
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.methods.kinds import KINDS
-from collegium.study.methods.statistics import data as statistics_data
-from collegium.study.methods.synthesis import data as synthesis_data
 from collegium.study.runner import plan_study, run_study
 from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
@@ -108,7 +107,7 @@ def test_a_table_that_is_changed_while_it_is_read_is_not_asked(tmp_path, monkeyp
     config = study(tmp_path, kind)
     assert config.kind.name == kind
     plan_study(config)  # as the files are, nothing is wrong
-    where = {"statistics": statistics_data, "synthesis": synthesis_data}.get(kind, study_data)
+    where = query_table if kind in ("statistics", "synthesis") else sources
     digest = where.fingerprint_of
 
     def changed(path, *more):

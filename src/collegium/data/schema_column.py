@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -398,15 +399,27 @@ FLAG_LETTERS = ("ABCDEFGHIJKLMNOPQRSTUVWXYZÍ", "abcdefghijklmnopqrstuvwxyzí", 
 """Capital letters, small ones in their place, and blanks, which are taken out: as any database can do."""
 
 
+FLAG_NUMBERS = ("^-?0+([.]0*)?$", "^0*1([.]0*)?$")
+"""How no and yes are written as numbers, without blanks: as any database tells them."""
+
+
 def flag_word(text: str) -> str:
     """Spell yes or no as :func:`flag_words` does.
 
     Examples
     --------
-    >>> flag_word(" JA"), flag_word("Sí ")
-    ('ja', 'sí')
+    >>> flag_word(" JA"), flag_word("Sí "), flag_word("01"), flag_word("0.00")
+    ('ja', 'sí', '1', '0')
     """
-    return text.translate(str.maketrans(*FLAG_LETTERS))
+    word = text.translate(_FLAG_TABLE)
+    if word[:1] in "-01":
+        for code, pattern in enumerate(FLAG_NUMBERS):
+            if re.search(pattern, word):
+                return str(code)
+    return word
+
+
+_FLAG_TABLE = str.maketrans(*FLAG_LETTERS)
 
 
 def plain(number: float) -> str:

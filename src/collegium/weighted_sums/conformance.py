@@ -47,7 +47,7 @@ VALUES: tuple[tuple[dict[str, Any], str, tuple[Any, ...]], ...] = (
     (_CODES, "float64", (-0.0, 1.5, _NAN, _INF)),
     (_TRUE, "string", (None, "TRUE", "true", "tRue")),
     (_TRUE, "boolean", (None, True, False)),
-    (_FLAG, "string", (None, "", " Yes", "NO\t", "SÍ", "on", "y\u00a0")),
+    (_FLAG, "string", (None, "", " Yes", "NO\t", "SÍ", "on", "y\u00a0", "01", "1.00", "1e0", "-0")),
     (_FLAG, "int64", (None, 0, 1, 2)),
     (_FLAG, "float64", (-0.0, 0.5, _NAN)),
     (_FLAG, "boolean", (None, True, False)),

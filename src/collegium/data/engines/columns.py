@@ -26,6 +26,7 @@ from collegium.data.schema_column import (
     DATE,
     FLAG,
     FLAG_LETTERS,
+    FLAG_NUMBERS,
     TEXT,
     WHOLE,
     Column,
@@ -290,7 +291,8 @@ class InTable:
             if column.kind == FLAG:
                 capitals, small, blanks = FLAG_LETTERS
                 words = [word for word, code in flag_words().items() if code == place]
-                return holds(cell.translate(capitals + blanks, small).isin(words))
+                word = cell.translate(capitals + blanks, small)
+                return holds(word.isin(words) | word.re_search(FLAG_NUMBERS[place]))
             key = column.keys[place]
             if column.of_truths:
                 words = [word for word, truth in TRUTH.items() if str(bool(truth)) == key]
