@@ -392,9 +392,8 @@ class InEngine:
         except (EngineError, StatementError):
             self._failed = True
             raise
-        except (
-            Exception
-        ):  # of whatever stands in a row: its words may quote it, and it is charged as well
+        except Exception:
+            # Of whatever stands in a row: its words may quote it, and it is charged as well.
             self._failed = True
             raise EngineError(f"a row of {self._engine.name} could not be read here") from None
 

@@ -9,7 +9,7 @@ an engine cannot read in the same way (numbers in text, say) is read here, row b
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -36,11 +36,8 @@ from collegium.errors import InputError
 
 _EPOCH = date(1970, 1, 1)
 _LARGEST = sys.float_info.max
-_LEAST = 2.0**-1075
-"""Half of the smallest double: decimals below it are 0, which some engines call an error."""
 _EXACT_DIGITS = 15
 """Decimals of no more digits are the quotient of two doubles, rounded once, whatever an engine does."""
-_MOST_EXACT = 2**53
 _NARROW = 1e-100
 """Within narrower bounds, what is computed may fall below the smallest double."""
 
@@ -217,7 +214,7 @@ class InTable:
             return self._of_date(part, self._schema[name])
         column = self._schema[name]
         if column.kind == DATE:
-            return self._days(name, column)
+            return self._days(name)
         if column.kind == FLAG:
             return self.code(name).cast("float64")
         found = clipped(self._double(name), column.lower, column.upper)
@@ -247,7 +244,7 @@ class InTable:
         if part is not None and column.kind == CATEGORY:
             return Key(self._of_date(part, column))
         if column.kind == CATEGORY and self._kinds[name].is_string() and not column.of_truths:
-            text = self._text(name)
+            text = self._table[name]
             known = choice(text.isin(column.keys), text, ibis.null("string"))
             return Key(known, {key: place for place, key in enumerate(column.keys)})
         if column.kind in (CATEGORY, FLAG):
@@ -280,9 +277,6 @@ class InTable:
 
     def _part(self, name: str) -> DatePart | None:
         return None if name in self._schema.columns else date_part(name)
-
-    def _text(self, name: str) -> Any:
-        return self._table[name]
 
     def _is_one(self, name: str, place: int) -> Any:
         """Whether a category is the one of this place."""
@@ -319,32 +313,28 @@ class InTable:
         inside = (x >= real(-_LARGEST)) & (x <= real(_LARGEST))
         return choice(inside, x, ibis.null("float64"))
 
-    def _date(self, name: str, column: Column) -> Any:
-        """A date within the bounds."""
+    def _within(self, name: str, ends: tuple[Any, Any], inside: Callable[[Any], Any]) -> Any:
+        """What is made of a date within the bounds, or of the bound that it is beyond: never subtracted."""
         import ibis
 
-        day = self._table[name]
-        day = day.date() if self._kinds[name].is_timestamp() else day
-        low, high = (_day(end) for end in (column.lower, column.upper))
-        return ibis.cases(
-            (day < ibis.literal(low), low), (day > ibis.literal(high), high), else_=day
-        )
-
-    def _days(self, name: str, column: Column) -> Any:
-        """Days since 1970 within the bounds; what is outside is never subtracted from anything."""
-        import ibis
-
-        day = self._table[name]
+        column, day = self._schema[name], self._table[name]
         day = day.date() if self._kinds[name].is_timestamp() else day
         low, high = (ibis.literal(_day(end)) for end in (column.lower, column.upper))
-        return ibis.cases(
-            (day < low, real(column.lower)),
-            (day > high, real(column.upper)),
-            else_=day.epoch_days().cast("float64"),
-        )
+        return ibis.cases((day < low, ends[0]), (day > high, ends[1]), else_=inside(day))
+
+    def _date(self, name: str) -> Any:
+        """A date within the bounds."""
+        column = self._schema[name]
+        return self._within(name, (_day(column.lower), _day(column.upper)), lambda day: day)
+
+    def _days(self, name: str) -> Any:
+        """Days since 1970 within the bounds."""
+        column = self._schema[name]
+        ends = real(column.lower), real(column.upper)
+        return self._within(name, ends, lambda day: day.epoch_days().cast("float64"))
 
     def _of_date(self, part: DatePart, column: Column) -> Any:
-        day = self._date(part.source, self._schema[part.source])
+        day = self._date(part.source)
         if part.part == "weekday":
             return day.day_of_week.index().cast("int64")
         year, month = day.year().cast("int64"), day.month().cast("int64")

@@ -13,7 +13,7 @@ import logging
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 from collegium.checks import nearest, shown
 from collegium.data.engines.places import Place
@@ -121,6 +121,7 @@ class _Engine:
     name: str
     frozen = True
     forbidden: Sequence[str] = ()
+    _owned = False
     _schema: str | None = None
     """In which other tables are."""
     _by_bytes: str
@@ -132,6 +133,18 @@ class _Engine:
         if table is not None:
             self.frozen = False  # an expression may read files, or somebody's frame
             self._table = self._told_apart(self._table)
+
+    @classmethod
+    def _of_ours(cls, own: Any, kind: Any, place: Place) -> Self:
+        """Take a connection that was made for this, which ends with it."""
+        try:
+            made = cls(kind.from_connection(own), None, str(place).partition("#")[0])
+            made._owned, made._schema = True, place.schema
+            made._table, made.forbidden = made._named(place.table, place.schema)
+        except BaseException:
+            own.close()
+            raise
+        return made
 
     def _begin(self) -> None: ...
 
@@ -215,6 +228,11 @@ class _Engine:
             raise StatementError(str(error)) from None
         return sql
 
+    def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
+        sql = self._sql(expression)
+        with self._words():
+            return list(self._backend.con.execute(sql).fetchall())
+
     @property
     def _looks_first(self) -> bool:
         """Whether rows may be looked at to find out what a statement means."""
@@ -240,16 +258,7 @@ class _DuckDB(_Engine):
         duckdb, ibis = _modules("duckdb", "duckdb", "ibis")
         never = {"autoinstall_known_extensions": "false", "python_enable_replacements": "false"}
         own = duckdb.connect(place.where, read_only=True, config=never)
-        try:
-            made = cls(ibis.duckdb.from_connection(own), None, str(place).partition("#")[0])
-            made._owned, made._schema = True, place.schema
-            made._table, made.forbidden = made._named(place.table, place.schema)
-        except BaseException:
-            own.close()
-            raise
-        return made
-
-    _owned = False
+        return cls._of_ours(own, ibis.duckdb, place)
 
     def _begin(self) -> None:
         con = self._backend.con
@@ -280,11 +289,6 @@ class _DuckDB(_Engine):
         schema = schema or con.execute("SELECT current_schema()").fetchall()[0][0]
         asked = "SELECT 1 FROM duckdb_tables() WHERE table_name = ? AND schema_name = ?"
         return bool(con.execute(asked, [name, schema]).fetchall())
-
-    def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
-        sql = self._sql(expression)
-        with self._words():
-            return list(self._backend.con.execute(sql).fetchall())
 
     def stream(self, expression: Any) -> Iterator[Any]:
         sql = self._sql(expression)
@@ -323,16 +327,7 @@ class _PostgreSQL(_Engine):
         except psycopg.OperationalError as error:
             reason = _why_not_connected(str(error))
             raise EngineError(f"{place} cannot be opened ({reason})") from None
-        try:
-            made = cls(ibis.postgres.from_connection(own), None, str(place).partition("#")[0])
-            made._owned, made._schema = True, place.schema
-            made._table, made.forbidden = made._named(place.table, place.schema)
-        except BaseException:
-            own.close()
-            raise
-        return made
-
-    _owned = False
+        return cls._of_ours(own, ibis.postgres, place)
 
     def _begin(self) -> None:
         import psycopg
@@ -375,17 +370,11 @@ class _PostgreSQL(_Engine):
         )
         return self._backend.con.execute(asked, [name, schema]).fetchone() is not None
 
-    def fetch(self, expression: Any) -> list[tuple[Any, ...]]:
-        sql = self._sql(expression)
-        with self._words():
-            return list(self._backend.con.execute(sql).fetchall())
-
     def stream(self, expression: Any) -> Iterator[Any]:
         sql, con = self._sql(expression), self._backend.con
         with self._words():
-            con.execute(
-                "SET LOCAL jit = off"
-            )  # hundreds of sums take longer to compile than to add up
+            # Hundreds of sums take longer to compile than to add up.
+            con.execute("SET LOCAL jit = off")
             with con.cursor(name="collegium_rows") as cursor:
                 cursor.itersize = ROWS
                 cursor.execute(sql)
