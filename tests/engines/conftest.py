@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import make_url
 
+from collegium.weighted_sums import in_engine
 from tests.engines.generated_tables import into_duckdb
+from tests.engines.houses import House
 from tests.postgresql_server import Server
 
 _ZONE = "America/New_York"
@@ -24,6 +26,18 @@ appender.console.name = console
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %m%n
 """
+
+
+@pytest.fixture
+def known_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what each session asks of its engine, which is asked elsewhere."""
+    monkeypatch.setattr(in_engine, "refuse_other_answers", lambda engine: None)
+
+
+@pytest.fixture(params=["duckdb", "postgresql"])
+def house(request: Any, tmp_path: Path) -> House:
+    """Make a database of an engine, with tables to be put into it."""
+    return House.at(request.param, request.getfixturevalue, tmp_path)
 
 
 @pytest.fixture

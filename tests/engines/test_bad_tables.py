@@ -47,11 +47,6 @@ def known_engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(in_engine, "refuse_other_answers", lambda engine: None)
 
 
-@pytest.fixture(params=["duckdb", "postgresql"])
-def house(request: Any, tmp_path: Path) -> House:
-    return House.at(request.param, request.getfixturevalue, tmp_path)
-
-
 def session(given: Any, columns: dict[str, Any], **how: Any) -> cg.Statistics:
     how = {"privacy": "level", "owner": "person", "noise_seed": 1, **how}
     return cg.Statistics(given, POLICY, schema=cg.Schema(columns), **how)

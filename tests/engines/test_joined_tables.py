@@ -15,7 +15,6 @@ import pytest
 
 import collegium as cg
 from collegium.errors import ConfigError, InputError, PrivacyWarning
-from collegium.weighted_sums import in_engine
 from tests.engines.houses import House
 from tests.engines.test_replay_in_engines import assert_within
 from tests.statistics.test_replay import Tape
@@ -108,10 +107,7 @@ def session(given: Any, schema: cg.Schema = SCHEMA, **how: Any) -> cg.Statistics
     return cg.Statistics(given, POLICY, schema=schema, questions=len(QUESTIONS), **how)
 
 
-@pytest.fixture(autouse=True)
-def known_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what each session asks of its engine, which is asked elsewhere."""
-    monkeypatch.setattr(in_engine, "refuse_other_answers", lambda engine: None)
+pytestmark = pytest.mark.usefixtures("known_engine")
 
 
 @pytest.mark.filterwarnings("ignore:.*granted nothing:collegium.errors.PrivacyWarning")

@@ -99,15 +99,7 @@ class Forced:
             patch.setattr(quantiles, name, chosen)
 
 
-@pytest.fixture(autouse=True)
-def known_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what each session asks of its engine, which is asked elsewhere."""
-    monkeypatch.setattr(in_engine, "refuse_other_answers", lambda engine: None)
-
-
-@pytest.fixture(params=["duckdb", "postgresql"])
-def house(request: Any, tmp_path: Path) -> House:
-    return House.at(request.param, request.getfixturevalue, tmp_path)
+pytestmark = pytest.mark.usefixtures("known_engine")
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import pytest
 
 from collegium import Policy, Statistics
 from collegium.statistics import quantiles
-from collegium.weighted_sums import in_engine
 from tests.engines.generated_tables import into_spark
 from tests.engines.houses import House, as_table
 from tests.statistics import test_replay as replay
@@ -24,10 +23,7 @@ AWKWARD = ("NULL", "'NaN'::float8", "'-Infinity'::float8", "1e308", "-1e-320", "
 WORDS = ("NULL", "'F'", "'f'", "'M '", "''", "'x'")
 
 
-@pytest.fixture(autouse=True)
-def known_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what each session asks of its engine, which is asked elsewhere."""
-    monkeypatch.setattr(in_engine, "refuse_other_answers", lambda engine: None)
+pytestmark = pytest.mark.usefixtures("known_engine")
 
 
 def asked(

@@ -27,7 +27,7 @@ from collegium.data.schema_column import TEXT
 from collegium.errors import InputError
 from collegium.noise.sources import SeededNoise
 from collegium.synthesis import synthesizer
-from collegium.weighted_sums import in_engine, marginals_in_engine
+from collegium.weighted_sums import marginals_in_engine
 from collegium.weighted_sums.in_engine import InEngine
 from collegium.weighted_sums.marginals import Marginals
 from collegium.weighted_sums.marginals_in_engine import MarginalsInEngine
@@ -46,10 +46,7 @@ READ_HERE = "code in words"  # whole numbers as text are read row by row
 FEW = 4  # columns, where an engine takes long to begin
 
 
-@pytest.fixture(autouse=True)
-def known_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what each session asks of its engine, which is asked elsewhere."""
-    monkeypatch.setattr(in_engine, "refuse_other_answers", lambda engine: None)
+pytestmark = pytest.mark.usefixtures("known_engine")
 
 
 @pytest.fixture

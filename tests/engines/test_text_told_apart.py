@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import collegium as cg
-from collegium.weighted_sums import in_engine
 from tests.engines.houses import House
 
 SCHEMA = cg.Schema(
@@ -30,10 +29,7 @@ FRAME = pd.DataFrame(
 )
 
 
-@pytest.fixture(autouse=True)
-def known_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what each session asks of its engine, which is asked elsewhere."""
-    monkeypatch.setattr(in_engine, "refuse_other_answers", lambda engine: None)
+pytestmark = pytest.mark.usefixtures("known_engine")
 
 
 def session(given: Any, ledger: cg.Ledger | None = None) -> cg.Statistics:

@@ -34,7 +34,7 @@ def log_chances(people: pd.DataFrame, level: float, neighbours: str) -> tuple[np
     _, share, question = ask._how(asked, {})
     features = ask._features(asked)
     priced, events = ask._priced(question, share, features)
-    ranks = Ranks.of(ask._table, features, SCHEMA["x"], priced.weighing)
+    (ranks,) = Ranks.of(ask._table, features, SCHEMA["x"], [priced.weighing])
     scores, unit = scores_of(ranks.sensitive_steps, level, priced.step)
     return scores * unit, float(events[0].pure_epsilon[0])
 

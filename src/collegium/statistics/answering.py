@@ -586,10 +586,8 @@ class Answering:
         ]
         charged = [one for _, events in each for one in events]
         with self._charging_failures(charged, share):
-            ranks = [
-                quantiles.Ranks.of(self._table, features, column, priced.weighing)
-                for priced, _ in each
-            ]
+            weighings = [priced.weighing for priced, _ in each]
+            ranks = quantiles.Ranks.of(self._table, features, column, weighings)
         event = self._charge(charged, share)
         by_level = []
         for place, (one, (priced, _)) in enumerate(zip(ranks, each, strict=True)):

@@ -26,6 +26,7 @@ needs to know how many rows a cell has.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -86,13 +87,15 @@ class Ranks:
     candidates: Floats
 
     @classmethod
-    def of(cls, table: Table, features: Features, about: Column, weighing: Weighing) -> Ranks:
-        """Add up the weights of all rows, each at the candidate that is nearest to its value."""
+    def of(
+        cls, table: Table, features: Features, about: Column, weighings: Sequence[Weighing]
+    ) -> list[Ranks]:
+        """Weigh all rows, each at the candidate that is nearest to its value: once with each of these."""
         candidates = candidates_of(about)
         n = len(candidates)
         grid = Grid(about.lower, about.grid or about.width / (n - 1), n)
-        (steps,) = table.summed(replace(features, grid=grid), [weighing])
-        return cls(steps.reshape(-1, n), candidates)
+        found = table.summed(replace(features, grid=grid), weighings)
+        return [cls(steps.reshape(-1, n), candidates) for steps in found]
 
     def draw(
         self, priced: Priced, noise: WordSource, query: int, part: str = ""
