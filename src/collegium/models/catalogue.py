@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +17,7 @@ from collegium.models.batched import check_teachers_at_once
 from collegium.models.classifiers import check_classifier
 from collegium.models.features import Embeddings, PublicComponents, ScatteringTransform
 from collegium.models.features.kernel_components import KernelComponents
+from collegium.models.installed import find_installed
 from collegium.models.preprocessing import BinnedTable, PixelScaler, PrincipalTable, TabularEncoder
 
 SHORT_NAMES = {
@@ -106,34 +105,15 @@ def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
 
 
 def _estimator_class(key: str, name: str, learns: tuple[str, ...]) -> type:
-    """Find a class that learns and predicts; it is looked at, and not called.
-
-    Importing a module runs it. So Python's own modules are not even imported, for a classifier is none of
-    them, nor are programs (``__main__``); any other that is installed may be.
-    """
-    module, _, attribute = SHORT_NAMES.get(name, name).rpartition(".")
-    if not module:
+    """Find a class that learns and predicts; it is looked at, and not called."""
+    full = SHORT_NAMES.get(name, name)
+    if not full.rpartition(".")[0]:
         raise ConfigError(
             f"{key}: unknown model {name!r}: allowed are {', '.join(SHORT_NAMES)}, or the full name of a "
             "class such as sklearn.naive_bayes.GaussianNB"
         )
-    parts = module.split(".")
-    if parts[0] in sys.stdlib_module_names or "__main__" in parts:
-        raise ConfigError(
-            f"{key}: {name!r} is no classifier, but a part of Python itself, or a program: name a class "
-            "such as sklearn.naive_bayes.GaussianNB"
-        )
-    try:
-        cls = getattr(import_module(module), attribute)
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # a module may do anything; ".." is no module's name at all
-        usual = isinstance(error, ImportError | AttributeError | TypeError | ValueError)
-        reason = "" if usual else f" ({type(error).__name__}: {' '.join(str(error).split())})"
-        raise ConfigError(
-            f"{key}: there is no class {name!r} that can be imported{reason}"
-        ) from None
+    example = "sklearn.naive_bayes.GaussianNB"
+    cls = find_installed(key, full, kind="classifier", thing="class", example=example)
     if not inspect.isclass(cls):
         raise ConfigError(f"{key}: {name!r} is no class")
     if not (any(_has_method(cls, way) for way in learns) and _has_method(cls, "predict")):
