@@ -8,6 +8,7 @@ _HOMES = {
     "collegium.models.features.cache": ["CachedTransform"],
     "collegium.models.features.embeddings": ["Embeddings"],
     "collegium.models.features.kernel_components": ["KernelComponents"],
+    "collegium.models.features.network_features": ["NetworkFeatures"],
     "collegium.models.features.principal": ["PublicComponents"],
     "collegium.models.features.scattering": ["ScatteringTransform"],
     "collegium.models.preprocessing.binned_table": ["BinnedTable"],
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collegium.models.features.cache import CachedTransform
     from collegium.models.features.embeddings import Embeddings
     from collegium.models.features.kernel_components import KernelComponents
+    from collegium.models.features.network_features import NetworkFeatures
     from collegium.models.features.principal import PublicComponents
     from collegium.models.features.scattering import ScatteringTransform
     from collegium.models.preprocessing.binned_table import BinnedTable
@@ -37,6 +39,7 @@ __all__ = [
     "DeclaredTable",
     "Embeddings",
     "KernelComponents",
+    "NetworkFeatures",
     "PixelScaler",
     "PrincipalTable",
     "PublicComponents",

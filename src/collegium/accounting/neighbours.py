@@ -91,6 +91,12 @@ GIVEN_DIRECTLY = (
     "nothing is promised to them. They are in no group, and no noisy step is taken over them"
 )
 
+BROUGHT = (
+    "Records are seen through a network that was trained elsewhere, and was brought along: {}. What it was "
+    "trained on is not covered by this guarantee: if these people's records were among that, no budget "
+    "covers what it tells of them"
+)
+
 _CLASSES = (
     "Not covered: the list of class names, which was read off private labels (a class that only one person "
     "has is visible)"
@@ -147,6 +153,8 @@ class Arrangement:
         Between how many parties the records lie that show one another none; 0: they are in one place.
     drop_outs, colluders : int
         How many of them may stay away from a sum, and how many may put together all that they know.
+    brought : tuple of str
+        Networks trained elsewhere, through which records are seen: file, name and digest of each.
     regrouped : bool
         Whether people with different budgets were put into groups, of which statements tell: how many have
         each budget decides who is in which.
@@ -176,6 +184,7 @@ class Arrangement:
     parties: int = 0
     drop_outs: int = 0
     colluders: int = 0
+    brought: tuple[str, ...] = ()
 
     @property
     def on_ledger(self) -> bool:
@@ -242,6 +251,7 @@ class Arrangement:
             (OF_PARTIES if self.unit == PARTY else BETWEEN_PARTIES).format(
                 self.parties, self.drop_outs, self.colluders
             ): bool(self.parties),
+            BROUGHT.format("; ".join(self.brought)): bool(self.brought),
         }
         return tuple(sentence for sentence, holds in said.items() if holds)
 

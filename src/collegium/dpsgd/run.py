@@ -36,6 +36,7 @@ from collegium.dpsgd.optimiser import State, stepped
 from collegium.dpsgd.sampling import Sample
 from collegium.dpsgd.settings import FULL_BATCH, DPSGDSettings
 from collegium.errors import InputError, PrivacyWarning, frames_to_user
+from collegium.models.features.network_features import brought_by
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import noise_from
 from collegium.noise.sums import Integers, NoisySum
@@ -204,6 +205,7 @@ class DPSGDRun:
             blanked_only=self.plan.neighbours is Neighbours.ADD_OR_REMOVE,
             seen_together=not _is_exact(recipe.preprocessing),
             direct=True,
+            brought=brought_by(recipe.preprocessing),
         )
         if recipe.preprocessing is not None and records.X_public is not None:
             require_room(self.working_bytes)

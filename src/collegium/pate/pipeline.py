@@ -26,6 +26,7 @@ from collegium.distillation.rehearsal import rehearse_student, try_student
 from collegium.distillation.share_matching import match_shares, require_probabilities
 from collegium.distillation.supervised import RefittedStudent, fit_released
 from collegium.errors import InputError, PrivacyWarning, frames_to_user
+from collegium.models.features.network_features import brought_by
 from collegium.models.trial import one_line_about
 from collegium.noise.sums import NoisySum
 from collegium.pate.between_parties import JointVotes
@@ -374,7 +375,12 @@ class PateRun:
             recipe.aggregator.resolved(recipe.n_teachers, electorate),
             recipe.account,
             recipe.queries,
-            replace(records.arrangement, assignment=recipe.assignment, together=recipe.together),
+            replace(
+                records.arrangement,
+                assignment=recipe.assignment,
+                together=recipe.together,
+                brought=brought_by(recipe.preprocessing, recipe.student_preprocessing),
+            ),
             most=self._most_answers(),
             seed=recipe.seed,
         )

@@ -10,7 +10,15 @@ from collegium.data.column_types import check_declared
 from collegium.data.engines.places import Place
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
-from collegium.study.sections import Data, PartiesSection, Privacy, Run, Study
+from collegium.study.sections import (
+    Data,
+    Features,
+    PartiesSection,
+    Privacy,
+    Run,
+    StudentSection,
+    Study,
+)
 from collegium.study.study_settings import StudyConfig
 
 
@@ -22,6 +30,8 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
     """
     _check_method(config, given)
     _check_places(config)
+    if given.get(Features.section):
+        _check_features(config)
     if config.kind.learns:
         _check_records(config.data)
         _check_levels(config)
@@ -73,6 +83,25 @@ def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -
             )
 
 
+def _check_features(config: StudyConfig) -> None:
+    """Refuse half of what names a network, and what shows models anything but rows of numbers behind it."""
+    for key in ("weights", "network"):
+        if config[f"features.{key}"] is None:
+            meant = settings_of(Features)[key].meaning.split(". ")[0].split(": ")[0]
+            raise ConfigError(
+                f"[features] needs features.{key} ({meant}): give it, or remove [features]"
+            )
+    for key, kinds in {
+        "preprocessing.kind": (None, *BEHIND_A_NETWORK),
+        "student.preprocessing": (StudentSection.preprocessing, *BEHIND_A_NETWORK),
+    }.items():
+        if config[key] not in kinds:
+            raise ConfigError(
+                f"{key} = {config[key]!r} does not go with [features], whose network makes rows of numbers: "
+                f"choose one of {', '.join(BEHIND_A_NETWORK)}, or leave it out"
+            )
+
+
 def _check_places(config: StudyConfig) -> None:
     """Refuse databases where they cannot be read, and what ties something to rows by their position."""
     for section, keys in config.sections.items():
@@ -119,6 +148,8 @@ def _check_without_order(config: StudyConfig, key: str, place: Place) -> None:
             )
 
 
+#: Kinds of preprocessing that take what a network makes of records.
+BEHIND_A_NETWORK = ("components", "embeddings", "none")
 _TABLES = ("data.private", "data.public", "data.test")
 
 

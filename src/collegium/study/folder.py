@@ -377,7 +377,13 @@ def _first_difference(
             return f"{key} was {_shown(before.get(key))}, now {_shown(after.get(key))}"
     for name in sorted({*known["inputs"], *now["inputs"]} - set(free_inputs)):
         if known["inputs"].get(name) != now["inputs"].get(name):
-            return f"the {name} records are not the same as before"
+            is_key = "." in name
+            what = (
+                f"{name} is another file than"
+                if is_key
+                else f"the {name} records are not the same as"
+            )
+            return f"{what} before"
     return ""
 
 

@@ -28,8 +28,10 @@ from collegium.planner.recommend import Recommendation, recommend_from
 from collegium.planner.share import AUTO
 from collegium.planner.votes import votes
 from collegium.runs.observer import Observer
+from collegium.runs.views import fitted_view
 from collegium.study.config import StudyConfig, config_from, read_config
 from collegium.study.folder import StudyFolder
+from collegium.study.from_settings import network_of
 from collegium.study.kept_rehearsals import KeptRehearsal, KeptRehearsals
 from collegium.study.on_ledger import PeopleOnLedger, begin, place_of, why_not
 from collegium.study.predicted_quality import keep_foretold
@@ -147,7 +149,9 @@ class _PublicSide:
         ):  # no ledger knows what was granted until now
             data = _read(wanted)
         facts = _instead(facts_of(config, data, goal), levels)
-        self.X_test = data.X_test
+        through = fitted_view(network_of(config), data.X_public, "[features]")
+        facts = replace(facts, X_public=through.of(facts.X_public))
+        self.X_test = None if data.X_test is None else through.of(data.X_test)
         self.facts = facts if found is None else _on_ledger(people, found, data, facts, levels)
         self.spend = _to_spend(config, data)
         self.notes: tuple[str, ...] = ()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from collegium.data.engines.sources import in_its_words
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
-from collegium.study.from_settings import settled
+from collegium.study.from_settings import about_the_network, network_of, settled
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
 
@@ -27,4 +29,14 @@ def read_records(config: StudyConfig, observer: Observer) -> tuple[StudyConfig, 
         observer.note(f"rows of {place.name} leave the database to be learnt from: they {goes}")
     with in_its_words(place):
         data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
+    network = network_of(config)
+    if network is not None:
+        with about_the_network():
+            network.fit(data.X_public)
+        observer.note(
+            f"records are seen through {network.brought}: what it was trained on is covered by no guarantee "
+            "here, and the statement says so"
+        )
+        fingerprints = {**data.fingerprints, "features.weights": network.sha256_}
+        data = replace(data, fingerprints=fingerprints)
     return settled(config, data.X_public), data

@@ -265,13 +265,64 @@ class Method(Settings):
 
 
 @dataclass(frozen=True)
+class Features(Settings):
+    """A network that was trained elsewhere, and is brought along: records are seen through it."""
+
+    weights: str | None = setting(
+        None,
+        "File with the network's state, as torch.save(network.state_dict(), FILE) writes it (.pt, .pth), or "
+        ".safetensors: nothing in it is run. Left out: no network. What it was trained on is not covered by "
+        "the guarantee, and the statement says so.",
+        kind="path",
+        example='"network.pt"',
+    )
+    network: str | None = setting(
+        None,
+        "Which network that is: small-cnn, seed-cnn, mlp, or the full name of an installed class of "
+        "torch.nn.Module, or of a function annotated to return one. Nothing is downloaded.",
+        kind="text",
+        example='"torchvision.models.resnet18"',
+    )
+    params: Mapping[str, Any] = setting({}, "Arguments for making the network.")
+    layer: str | None = setting(
+        None,
+        "Name of the module whose output is taken. Left out: what enters the last linear layer.",
+        kind="text",
+        example='"avgpool"',
+    )
+    input_shape: Sequence[int] | None = setting(
+        None,
+        "Shape of a record, where flat rows are images: channels, height, width.",
+        kind="list",
+        example="[1, 28, 28]",
+        items=("number",),
+    )
+    mean: Sequence[float] = setting(
+        [0.0],
+        "What was subtracted from records where the network was trained, on the scale of these records: one "
+        "number, or one for each channel.",
+        items=("number",),
+    )
+    deviation: Sequence[float] = setting(
+        [1.0], "What they were divided by then, likewise.", items=("number",)
+    )
+    batch_size: int = setting(
+        1,
+        "Records that are computed together. 1: each alone, so that none can change another's features, not "
+        "even by rounding. More is faster where networks are small; statements then make a proviso.",
+    )
+    device: str = setting("auto", "auto: a GPU, if there is one.", choices=("auto", "cpu", "cuda"))
+    section: ClassVar[str] = "features"
+
+
+@dataclass(frozen=True)
 class Preprocessing(Settings):
     """Fitted on the public records only, applied to all."""
 
     kind: str | None = setting(
         None,
         "Left out: tabular for a table in which public records have text, none otherwise; with method dpsgd, "
-        "binned for any table. "
+        "binned for any table; with [features], components. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; binned: beside these, in which bin each number is, best for method "
         "dpsgd; pixels: flattened images in [0, 1]; pca: pixels, then principal "

@@ -240,9 +240,8 @@ def public_types(config: StudyConfig, X_public: Any, characters: bool) -> Column
         return None
     types = ColumnTypes.of(X_public, declared=declared, decimal=decimal, characters=characters)
     shown = types.applied(X_public, "public", tell=False)
-    return (
-        types.with_medians(shown) if settled(config, shown).preprocessing.kind == "none" else types
-    )
+    fills_none = config.features.weights or settled(config, shown).preprocessing.kind == "none"
+    return types.with_medians(shown) if fills_none else types
 
 
 def reading_of(config: StudyConfig, types: ColumnTypes | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from collegium.pate.settings import Account
 from collegium.study.sections import (
     AUTO,
     Data,
+    Features,
     LedgerPlace,
     Method,
     PartiesSection,
@@ -44,8 +45,9 @@ OF_VOTES_ALONE = (
 class StudyConfig:
     """All settings of a study, with defaults filled in.
 
-    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``student``, ``ledger``, ``parties``,
-        ``run``: the sections that all studies have, as :mod:`collegium.study.sections` describes them.
+    ``study``, ``data``, ``privacy``, ``method``, ``features``, ``preprocessing``, ``student``, ``ledger``,
+        ``parties``, ``run``: the sections that all studies have, as :mod:`collegium.study.sections` describes
+        them.
     ``own``: the sections of methods, by name; see :meth:`of`.
     ``kind``: how it is learnt, as far as settings go; that of votes where this is open.
     ``unused``: sections and keys that mean nothing to that.
@@ -58,6 +60,7 @@ class StudyConfig:
     data: Data
     privacy: Privacy
     method: Method
+    features: Features
     preprocessing: Preprocessing
     student: StudentSection
     ledger: LedgerPlace
@@ -92,9 +95,10 @@ class StudyConfig:
     @property
     def sections(self) -> dict[str, Settings]:
         """All of them, by name."""
-        before = (self.study, self.data, self.privacy, self.method, self.preprocessing)
+        before = (self.study, self.data, self.privacy, self.method)
+        seen = (self.features, self.preprocessing)
         after = (self.student, self.ledger, self.parties, self.run)
-        return {one.section: one for one in (*before, *self.own.values(), *after)}
+        return {one.section: one for one in (*before, *seen, *self.own.values(), *after)}
 
     def of(self, cls: type[T]) -> T:
         """Take a section of a method, by its class."""
@@ -128,6 +132,8 @@ class StudyConfig:
         outside = {LedgerPlace.section, PartiesSection.section, Run.section, *self.unused}
         if not self.has_student:
             outside.add(StudentSection.section)
+        if self.features.weights is None:
+            outside.add(Features.section)
         said = {
             section: {
                 name: _plain(value)

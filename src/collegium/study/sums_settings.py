@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from collegium.errors import ConfigError
 from collegium.parameters import settings_of
-from collegium.study.sections import Data, Preprocessing, Privacy, StudentSection
+from collegium.study.sections import Data, Features, Preprocessing, Privacy, StudentSection
 from collegium.study.study_settings import Kind, StudyConfig, without_folders
 from collegium.weighted_sums.settings import REPLACE_ONE
 
@@ -19,6 +19,7 @@ OF_BUDGETS = ("levels", "delta", "column", "guarantee")
 def unused_but(data: tuple[str, ...], privacy: tuple[str, ...]) -> tuple[str, ...]:
     """List the sections and keys that mean nothing to them; ``data``, ``privacy``: those that do."""
     return (
+        Features.section,
         Preprocessing.section,
         StudentSection.section,
         *(f"data.{name}" for name in settings_of(Data) if name not in data),

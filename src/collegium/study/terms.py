@@ -167,7 +167,7 @@ class Terms(ABC):
             },
             "people": dict(self.people),
             "arrangement": {
-                **asdict(self.arrangement),
+                **_said_of(self.arrangement),
                 "promise": self.arrangement.promise.value,
                 "public_levels": list(self.arrangement.public_levels),
             },
@@ -183,6 +183,7 @@ class Terms(ABC):
             raise InputError(f"unknown format {content['format']!r} of a release's terms")
         arrangement = dict(content["arrangement"])
         arrangement["public_levels"] = tuple(arrangement["public_levels"])
+        arrangement["brought"] = tuple(arrangement.get("brought", ()))
         arrangement["promise"] = Promise(arrangement["promise"])
         return cls.own_from_json(
             content["own"],
@@ -197,6 +198,12 @@ class Terms(ABC):
                 "guarantee": content["guarantee"],
             },
         )
+
+
+def _said_of(arrangement: Arrangement) -> dict[str, Any]:
+    """Leave out what terms of older versions do not have, where there is nothing to say of it."""
+    said = asdict(arrangement)
+    return said if said.pop("brought") == () else {**said, "brought": list(arrangement.brought)}
 
 
 def form_of(method: str) -> type[Terms]:

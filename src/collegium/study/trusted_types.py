@@ -15,6 +15,7 @@ _OF_COLLEGIUM = (
     "models.closed_form.tabular._Weighting",
     "models.features.embeddings.Embeddings",
     "models.features.kernel_components.KernelComponents",
+    "models.features.network_features.NetworkFeatures",
     "models.features.principal.PublicComponents",
     "models.features.scattering.ScatteringTransform",
     "models.neural.networks.mlp",

@@ -14,6 +14,7 @@ from collegium.study.methods.votes.settings import VotesKind
 from collegium.study.sections import (
     AUTO,
     Data,
+    Features,
     LedgerPlace,
     Method,
     PartiesSection,
@@ -30,7 +31,7 @@ FALLBACK = VotesKind()
 KINDS: dict[str, Kind] = {}
 SECTIONS: dict[str, type[Settings]] = {}
 
-_BEFORE = (Study, Data, Privacy, Method, Preprocessing)
+_BEFORE = (Study, Data, Privacy, Method, Features, Preprocessing)
 _AFTER = (StudentSection, LedgerPlace, PartiesSection, Run)
 
 
