@@ -2,15 +2,20 @@
 
 import os
 import pickle
+import re
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 
+from collegium import load_student
 from collegium.errors import InputError
 from collegium.features import CachedTransform, Embeddings, NetworkFeatures
 from collegium.models.features.network_features import WeightsFile, brought_by
+from collegium.study.student_file import student_bytes
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
@@ -314,3 +319,24 @@ def test_without_safetensors_one_line_says_what_to_install(tmp_path, images, mon
     (tmp_path / "net.safetensors").write_bytes(b"")
     with pytest.raises(InputError, match="pip install safetensors, or give a file"):
         NetworkFeatures("small-cnn", tmp_path / "net.safetensors").fit(images)
+
+
+def test_a_network_of_ones_own_is_trusted_by_name_before_it_is_loaded(tmp_path):
+    path = state_in(tmp_path / "own.pt", annotated())
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    features = NetworkFeatures(f"{HERE}.annotated", path)
+    student = make_pipeline(features, GaussianNB()).fit(X, X[:, 0] > 0)
+    (tmp_path / "student.skops").write_bytes(student_bytes(student, {}))
+    name = f"{HERE}.annotated"
+    with pytest.raises(InputError, match=re.escape(f"{name}, which no student of Collegium")):
+        load_student(tmp_path)
+    loaded = load_student(tmp_path, trust=[name])
+    assert (loaded.predict(X) == student.predict(X)).all()
+
+
+def test_what_a_file_names_is_looked_at_again_before_it_is_called(images, saved):
+    features = NetworkFeatures("small-cnn", saved[1]).fit(images)
+    features.factory_ = without_annotation
+    made_up = pickle.loads(pickle.dumps(features))
+    with pytest.raises(InputError, match="is not called"):
+        made_up.transform(images)
