@@ -49,8 +49,8 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
 - ``init`` names a study by what is predicted and from which file, and says that this stands on receipts.
 - Kept terms of votes say what a ledger promises, if there is one, and a quality has precision and recall at
   thresholds (none, where there are more than two classes). Studies on a ledger say how much they spend.
-- The commented example of every key has the sections of synthetic tables, which it names among the methods, and
-  of a network that is brought along.
+- The commented example of every key has the sections of synthetic tables, which it names among the methods,
+  and of a network that is brought along.
 - Pages of studies in memory are recorded without their figures, those of streamed ones with them.
 - Halves are rounded up wherever numbers become steps of the grid, since engines have no other rule in
   common (``weighted_sums/reading.py``): covariances with Laplace noise differ in the ninth digit.

@@ -340,3 +340,20 @@ def test_what_a_file_names_is_looked_at_again_before_it_is_called(images, saved)
     made_up = pickle.loads(pickle.dumps(features))
     with pytest.raises(InputError, match="is not called"):
         made_up.transform(images)
+
+
+def test_with_a_gpu_by_itself_nothing_is_claimed_of_bits(saved, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert not NetworkFeatures("small-cnn", saved[1]).exact_by_record
+    assert NetworkFeatures("small-cnn", saved[1], device="cpu").exact_by_record
+
+
+def test_a_block_too_large_for_a_gpu_is_refused_in_one_line(images, saved, monkeypatch):
+    features = NetworkFeatures("small-cnn", saved[1], batch_size=64).fit(images)
+
+    def full(*_):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(nn.Linear, "forward", full)
+    with pytest.raises(InputError, match="a block of 64 records does not fit .*: lower batch_size"):
+        features.transform(images)
