@@ -355,5 +355,7 @@ def test_a_block_too_large_for_a_gpu_is_refused_in_one_line(images, saved, monke
         raise torch.OutOfMemoryError
 
     monkeypatch.setattr(nn.Linear, "forward", full)
-    with pytest.raises(InputError, match=r"a block of 64 records does not fit .*: lower batch_size"):
+    with pytest.raises(
+        InputError, match=r"a block of 64 records does not fit .*: lower batch_size"
+    ):
         features.transform(images)
