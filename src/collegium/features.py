@@ -7,8 +7,10 @@ from collegium.lazy import lazily
 _HOMES = {
     "collegium.models.features.cache": ["CachedTransform"],
     "collegium.models.features.embeddings": ["Embeddings"],
+    "collegium.models.features.image_points": ["ImagePoints"],
     "collegium.models.features.kernel_components": ["KernelComponents"],
     "collegium.models.features.network_features": ["NetworkFeatures"],
+    "collegium.models.features.patches": ["PatchFeatures"],
     "collegium.models.features.principal": ["PublicComponents"],
     "collegium.models.features.scattering": ["ScatteringTransform"],
     "collegium.models.preprocessing.binned_table": ["BinnedTable"],
@@ -21,8 +23,10 @@ _HOMES = {
 if TYPE_CHECKING:
     from collegium.models.features.cache import CachedTransform
     from collegium.models.features.embeddings import Embeddings
+    from collegium.models.features.image_points import ImagePoints
     from collegium.models.features.kernel_components import KernelComponents
     from collegium.models.features.network_features import NetworkFeatures
+    from collegium.models.features.patches import PatchFeatures
     from collegium.models.features.principal import PublicComponents
     from collegium.models.features.scattering import ScatteringTransform
     from collegium.models.preprocessing.binned_table import BinnedTable
@@ -38,8 +42,10 @@ __all__ = [
     "CachedTransform",
     "DeclaredTable",
     "Embeddings",
+    "ImagePoints",
     "KernelComponents",
     "NetworkFeatures",
+    "PatchFeatures",
     "PixelScaler",
     "PrincipalTable",
     "PublicComponents",

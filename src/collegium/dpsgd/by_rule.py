@@ -4,8 +4,9 @@ What counts is the *signal* S = Σ_o μ_o: how many people there are, times what
 After T steps with momentum m the noise in a weight is that of T_eff = T/(1−m) − m(1−m^T)/(1−m)² plain steps
 whose noise adds up: lr·T_eff·clip/S in standard deviation. The step size keeps that, on a row of unit length,
 at a fixed part of a logit, so that small budgets take small steps, and stays below half of what is stable on
-public records; and as many features are looked at as there is signal for: √(S·classes). Found on parts of the
-training images of MNIST and Fashion-MNIST (``docs/results/dpsgd.md``).
+public records; and as many features are looked at as there is signal for: √(S·classes), of images more where
+there is much (:func:`n_components`). Found on parts of the training images of MNIST and Fashion-MNIST
+(``docs/results/dpsgd.md``).
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ MOST_CURVATURE = 1 + CONSTANT**2
 """Largest eigenvalue of the mean of x ⊗ x, of any rows of unit length with the constant behind them."""
 _MOST_SQUARED = 2048
 """Features up to which a matrix of all pairs is made."""
+_MUCH_SIGNAL = 200
+"""For each class: where more components of images begin to pay."""
 _COMPONENTS: dict[type, str] = {
     KernelComponents: "n_components",
     PublicComponents: "n_components",
@@ -131,6 +134,16 @@ def mostly_noise(plan: DPSGDPlan, loss: Loss) -> str:
     )
 
 
+def n_components(signal: float, n_classes: int, *, of_images: bool = False) -> int:
+    """Tell how many principal components there is signal for.
+
+    ``of_images``: of kernel components, which go on to tell something: beyond a signal of 200 for each class
+        their number grows faster than the root.
+    """
+    faster = max(1.0, signal / (_MUCH_SIGNAL * n_classes)) ** (1 / 3) if of_images else 1.0
+    return round(math.sqrt(signal * n_classes) * faster)
+
+
 def with_components(
     preprocessing: Any, settings: DPSGDSettings, plan: DPSGDPlan, n_public: int, n_classes: int = 2
 ) -> Any:
@@ -148,6 +161,7 @@ def with_components(
     most = getattr(preprocessing, parameter) if parameter else None
     if parameter is None or most is None:
         return preprocessing
-    wanted = settings.components or round(math.sqrt(signal(plan) * n_classes))
+    of_images = isinstance(preprocessing, KernelComponents)
+    wanted = settings.components or n_components(signal(plan), n_classes, of_images=of_images)
     few = max(1, min(int(most), wanted, n_public - 1))
     return clone(preprocessing).set_params(**{parameter: few})

@@ -16,6 +16,7 @@ from collegium.models.balanced import BalancedTeachers
 from collegium.models.batched import check_teachers_at_once
 from collegium.models.classifiers import check_classifier
 from collegium.models.features import Embeddings, PublicComponents, ScatteringTransform
+from collegium.models.features.image_points import ImagePoints
 from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.installed import find_installed
 from collegium.models.preprocessing import BinnedTable, PixelScaler, PrincipalTable, TabularEncoder
@@ -45,10 +46,6 @@ SHORT_NAMES = {
 }
 #: Best of 0, 0.25, 0.35 and 0.5 for ridge teachers on 200 scattering components of MNIST.
 _WHITENING = 0.25
-#: What kernel components compare images in: chosen with direct training (docs/results/dpsgd.md).
-_KERNEL_POINTS, _KERNEL_POINTS_WHITENED = 400, 0.5
-#: The digits of 8 × 8 pixels, 1,200 people at ε = 1-2-3: 95.6 % as they are, 97.1 at 16, 96.8 at 32.
-_LEAST_SIDE = 16
 #: How far numbers of any kind are whitened: units are evened out, and noise is not blown up.
 _OF_NUMBERS = 0.5
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -175,9 +172,7 @@ def build_preprocessing(
             PublicComponents(components, whiten=_WHITENING if whiten is None else whiten),
         )
     if kind == "kernel":
-        points = PublicComponents(_KERNEL_POINTS, whiten=_KERNEL_POINTS_WHITENED, or_fewer=True)
-        scattering = ScatteringTransform(root=True, least_side=_LEAST_SIDE)
-        return make_pipeline(scattering, points, KernelComponents(components))
+        return make_pipeline(ImagePoints(), KernelComponents(components))
     if kind == "components":
         return PublicComponents(
             components, whiten=_OF_NUMBERS if whiten is None else whiten, or_fewer=True

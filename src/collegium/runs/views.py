@@ -12,8 +12,10 @@ from sklearn.pipeline import Pipeline
 
 from collegium.errors import CollegiumError, InputError
 from collegium.models.features import FeatureCache, ScatteringTransform, transform_cached
+from collegium.models.features.image_points import ImagePoints
 from collegium.models.features.in_parts import transformed
 from collegium.models.features.network_features import NetworkFeatures
+from collegium.models.features.patches import PatchFeatures
 from collegium.models.trial import one_line_about
 
 SAME = "same"
@@ -86,4 +88,7 @@ def fitted_view(preprocessing: Any | None, X_public: Any, name: str) -> View:
 
 def _is_slow(transformer: Any) -> bool:
     steps = [step for _, step in getattr(transformer, "steps", [("", transformer)])]
-    return any(isinstance(step, ScatteringTransform | NetworkFeatures) for step in steps)
+    return any(
+        isinstance(step, ImagePoints | NetworkFeatures | PatchFeatures | ScatteringTransform)
+        for step in steps
+    )

@@ -16,13 +16,16 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from collegium.data.datasets.table_files import MISSING_CELLS
 from collegium.errors import InputError
+from collegium.models.features.image_points import ImagePoints
 from collegium.models.features.kernel_components import KernelComponents
+from collegium.models.features.patches import PatchFeatures
 from collegium.models.features.principal import PublicComponents
 from collegium.models.features.scattering import ScatteringTransform
 from collegium.models.preprocessing import BinnedTable, PrincipalTable, TabularEncoder
 from collegium.models.preprocessing.columns import MISSING
 from collegium.models.preprocessing.principal_table import FARTHEST
 from collegium.study.onnx_graph import DOUBLE, FLOAT, INT64, Graph
+from collegium.study.onnx_patches import write_patches, write_resized
 from collegium.study.onnx_scattering import write_scattering
 
 _MOST_OF_FLOATS = float(np.finfo(np.float32).max)
@@ -168,10 +171,40 @@ def _components(graph: Graph, components: PublicComponents, records: str) -> str
     return graph.add("Div", centred, graph.constant(components.scale_, np.float32))
 
 
+def _patches(graph: Graph, patches: PatchFeatures, records: str) -> str:
+    resized = write_resized(graph, records, patches.image_shape_, patches.scale_)
+    return write_patches(graph, patches, resized)
+
+
+def _points(graph: Graph, points: ImagePoints, records: str) -> str:
+    resized = write_resized(graph, records, points.image_shape_, points.scale_)
+    grey = graph.add("ReduceMean", resized, axes=[3], keepdims=0)
+    parts = [(write_scattering(graph, points.wavelets_, grey), points.scales_[1])]
+    if points.patches_ is not None:
+        parts.insert(0, (write_patches(graph, points.patches_, resized), points.scales_[0]))
+    scaled = [graph.add("Div", part, graph.constant(scale, np.float32)) for part, scale in parts]
+    seen = graph.joined(scaled)
+    made = _components(graph, points.components_, seen)
+    if not points.is_mirrored:
+        return made
+    mirrored = graph.add("Gather", seen, graph.constant(points.mirrored_places_, np.int64), axis=1)
+    both = graph.joined([made, _components(graph, points.components_, mirrored)])
+    return graph.reshaped(both, -1, 2, len(points.components_.scale_))
+
+
 def _kernel(graph: Graph, components: KernelComponents, records: str) -> str:
-    rows = graph.cast(graph.unit_rows(graph.cast(records, FLOAT)), DOUBLE)
-    distances = graph.squared_distances(rows, components.anchors_)
-    alike = graph.add("Exp", graph.scaled(distances, -0.5 / components.width_**2))
+    of_each = []
+    for place in range(components.n_variants_):
+        variant = records
+        if components.n_variants_ > 1:
+            variant = graph.add("Gather", records, graph.constant(place, np.int64), axis=1)
+        rows = graph.cast(graph.unit_rows(graph.cast(variant, FLOAT)), DOUBLE)
+        distances = graph.squared_distances(rows, components.anchors_)
+        of_each.append(graph.add("Exp", graph.scaled(distances, -0.5 / components.width_**2)))
+    alike = of_each[0]
+    for other in of_each[1:]:
+        alike = graph.add("Add", alike, other)
+    alike = graph.scaled(alike, 1 / len(of_each))
     turned = graph.product(alike, components.projection_)
     return graph.cast(graph.add("Sub", turned, graph.constant(components.offset_)), FLOAT)
 
@@ -183,4 +216,6 @@ _WRITERS: dict[type, Callable[[Graph, Any, str], str]] = {
     PublicComponents: _components,
     KernelComponents: _kernel,
     ScatteringTransform: write_scattering,
+    PatchFeatures: _patches,
+    ImagePoints: _points,
 }

@@ -1,4 +1,4 @@
-"""Images some at a time: wavelets make dozens of numbers of a pixel, more than fit for all images at once."""
+"""Images some at a time: what is made of them on the way takes more than fits for all images at once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from collegium.models.features.image_points import ImagePoints
 from collegium.models.features.scattering import ScatteringTransform
 
 _IMAGES = 2048
 
 
 def transformed(transformer: Any, X: Any) -> Any:
-    """Apply a fitted transformer; one that begins with wavelets, to some images at a time.
+    """Apply a fitted transformer; one that begins with images, to some at a time.
 
     Only where every later step treats each record by itself to the last bit (``exact_by_record``).
     """
@@ -29,9 +30,11 @@ def _together(transformer: Any) -> int | None:
     if not isinstance(transformer, Pipeline) or len(transformer.steps) < 2:
         return None
     (_, first), *others = transformer.steps
-    if not isinstance(first, ScatteringTransform):
+    if not isinstance(first, ImagePoints | ScatteringTransform):
         return None
     if not all(getattr(step, "exact_by_record", False) for _, step in others):
         return None
+    if isinstance(first, ImagePoints):
+        return _IMAGES
     block = max(1, first.batch_size // first.image_shape_[2])
     return -(-_IMAGES // block) * block

@@ -31,7 +31,8 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     kernel k(x, a) = exp(−‖x − a‖²/(2·w²)); the principal components of these similarities among public
     records (kernel PCA by the Nyström method) are scaled as by
     :class:`~collegium.models.features.principal.PublicComponents`. Use it behind one: it compares records in
-    all of their features.
+    all of their features. Records may come in variants that mean the same, such as an image and its mirror
+    image: their similarities are then averaged, so that all variants of a record have the same components.
 
     Parameters
     ----------
@@ -56,6 +57,8 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         From similarities to components.
     offset_ : ndarray of float32, shape (n_kept,)
         Components of the public mean.
+    n_variants_ : int
+        Variants in which each record comes.
     n_features_in_ : int
         Features per record.
 
@@ -95,7 +98,7 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, shape (n_public, n_features)
+        X : array-like, shape (n_public, n_features) or (n_public, n_variants, n_features)
             Public records. Private records must not be given here.
         y : object, optional
             Ignored.
@@ -114,7 +117,9 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_whole("n_anchors", self.n_anchors)
         check_positive("length_scale", self.length_scale)
         check_share("whiten", self.whiten)
-        rows = _rows(dense_table(X, "public records"))
+        table = np.asarray(X)
+        self.n_variants_ = table.shape[1] if table.ndim == 3 else 1
+        rows = _rows(dense_table(_variant(table, 0), "public records"))
         order = np.random.default_rng(self.random_state).permutation(len(rows))
         anchors = rows[order[: self.n_anchors]]
         few = normalize(anchors[:_DISTANCES_SEEN].astype(np.float64))
@@ -123,12 +128,12 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not median > 1e-6:
             raise InputError(_ALIKE)
         self.anchors_, self.width_ = anchors, self.length_scale * median
-        values, vectors = linalg.eigh(self._kernel(anchors).astype(np.float64))
+        parts = [table[first : first + _ROWS] for first in range(0, len(table), _ROWS)]
+        alike = self._alike(table[order[: self.n_anchors]]).astype(np.float64)
+        values, vectors = linalg.eigh((alike + alike.T) / 2)
         usable = values > _USABLE * values[-1]
         whitened = vectors[:, usable] / np.sqrt(values[usable])
-        seen = np.concatenate(
-            [self._kernel(part) @ whitened for part in np.array_split(rows, -(-len(rows) // _ROWS))]
-        )
+        seen = np.concatenate([self._alike(part) @ whitened for part in parts])
         mean = seen.mean(axis=0)
         seen -= mean
         if not seen.size:
@@ -147,8 +152,8 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, shape (n_records, n_features)
-            Records with the features of the public ones.
+        X : array-like, shape (n_records, n_features) or (n_records, n_variants, n_features)
+            Records with the features, and variants, of the public ones.
 
         Returns
         -------
@@ -160,14 +165,14 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If the records have another number of features, or are no finite numbers.
         """
         check_is_fitted(self, "projection_")
-        table = dense_table(X, "records", self.n_features_in_)
+        table = np.asarray(X)
+        if table.ndim != 3 or table.shape[1] != self.n_variants_:
+            table = dense_table(X, "records", self.n_features_in_)
         made = np.empty((len(table), len(self.offset_)), dtype=np.float32)
         for first in range(0, len(table), _ROWS):
-            part = _rows(table[first : first + _ROWS])
+            alike = self._alike(table[first : first + _ROWS])
             # Exactly, so that the arithmetic of a record is always the same.
-            made[first : first + _ROWS] = (
-                exact_product(self._kernel(part), self.projection_) - self.offset_
-            )
+            made[first : first + _ROWS] = exact_product(alike, self.projection_) - self.offset_
         return made
 
     def narrowed(self, n_components: int) -> Self:
@@ -196,6 +201,17 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "projection_")
         return np.asarray([f"kernel{i}" for i in range(len(self.offset_))], dtype=object)
 
+    def _alike(self, table: NDArray[Any]) -> Floats:
+        """Similarity of records, however many variants each has, to the anchors."""
+        variants = range(self.n_variants_)
+        of_each = [
+            self._kernel(
+                _rows(dense_table(_variant(table, place), "records", self.anchors_.shape[1]))
+            )
+            for place in variants
+        ]
+        return np.asarray(sum(of_each[1:], of_each[0]) / np.float32(len(variants)))
+
     def _kernel(self, rows: Floats) -> Floats:
         """Similarity of rows of unit length (or 0) to the anchors."""
         squares = np.einsum("ij,ij->i", rows, rows)[:, None]
@@ -206,3 +222,7 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def _rows(table: NDArray[Any]) -> Floats:
     return np.asarray(normalize(table.astype(np.float32)), dtype=np.float32)
+
+
+def _variant(table: NDArray[Any], place: int) -> NDArray[Any]:
+    return table[:, place] if table.ndim == 3 else table

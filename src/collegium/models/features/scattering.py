@@ -15,6 +15,12 @@ from collegium.checks import check_whole
 from collegium.errors import InputError
 from collegium.models.features.cascade import Cascade, n_channels
 from collegium.models.features.dense_tables import finite_numbers
+from collegium.models.features.images import (
+    check_image_shape,
+    image_array,
+    image_shape,
+    of_image_shape,
+)
 from collegium.models.threads import in_threads
 
 #: Changes when the same parameters give other numbers: caches of older ones are then void.
@@ -135,7 +141,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
             If a parameter is out of range, or the images are too small or of another shape.
         """
         self._check_parameters()
-        self.image_shape_ = self._image_shape(_array(X).shape[1:])
+        self.image_shape_ = image_shape(image_array(X).shape[1:], self.shape)
         self.n_features_in_ = int(np.prod(self.image_shape_))
         self.version_ = SCATTERING_VERSION
         height, width, depth = self.image_shape_
@@ -170,17 +176,31 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
             If the images have another shape, or are no finite numbers.
         """
         check_is_fitted(self, "image_shape_")
-        images = _array(X)
-        height, width, depth = self.image_shape_
-        if int(np.prod(images.shape[1:])) != self.n_features_in_:
-            raise InputError(
-                f"images of shape {images.shape[1:]} were given; allowed is the shape given to fit, "
-                f"{height} × {width} pixels of {depth} channel(s); resize them or fit again"
-            )
-        images = images.reshape(-1, height, width, depth)
+        images, depth = of_image_shape(X, self.image_shape_), self.image_shape_[2]
         features = np.empty((len(images), depth, self.n_features_out_ // depth), dtype=np.float32)
         self._compute(images, features)
         return features.reshape(len(images), self.n_features_out_)
+
+    def mirror(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Give the features of mirrored images (left for right), from those of the images.
+
+        As if the mirror image were moved by some pixels, below 2**J, since places are counted from the left.
+
+        Parameters
+        ----------
+        features : ndarray, shape (n_images, n_features_out_)
+            As :meth:`transform` made them.
+
+        Returns
+        -------
+        ndarray, shape (n_images, n_features_out_)
+        """
+        check_is_fitted(self, "image_shape_")
+        height, width, depth = self.image_shape_
+        sides = ((side * self.enlargement_) >> self.J for side in (height, width))
+        planes = features.reshape(len(features), depth, -1, *sides)
+        turned = _mirrored_channels(self.J, self.L, self.max_order)
+        return np.ascontiguousarray(planes[:, :, turned, :, ::-1]).reshape(features.shape)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the output's columns: ``scattering0``, ``scattering1``, ..."""
@@ -237,51 +257,22 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
         check_whole("max_order", self.max_order, 0, 2)
         check_whole("least_side", self.least_side, 1, 4096)
         check_whole("batch_size", self.batch_size, 1, 4096)
-        if self.shape is not None:
-            if not isinstance(self.shape, (tuple, list)) or len(self.shape) not in (2, 3):
-                raise InputError(
-                    f"shape={self.shape!r} was given; allowed are (height, width) and (height, width, "
-                    "channels)"
-                )
-            for length in self.shape:
-                check_whole("each length of shape", length)
-
-    def _image_shape(self, given: tuple[int, ...]) -> tuple[int, int, int]:
-        pixels = int(np.prod(given))
-        if self.shape is not None:
-            if int(np.prod(self.shape)) != pixels:
-                raise InputError(
-                    f"images of {pixels} values were given, but shape={tuple(self.shape)} holds "
-                    f"{int(np.prod(self.shape))}: give the shape of one image"
-                )
-            shape = tuple(self.shape)
-        elif len(given) in (2, 3):
-            shape = given
-        else:
-            side = round(pixels**0.5)
-            if len(given) != 1 or side * side != pixels:
-                raise InputError(
-                    f"images of shape {given} were given, which are not flattened squares: give "
-                    "shape=(height, width) or (height, width, channels)"
-                )
-            shape = (side, side)
-        height, width, depth = (*shape, 1)[:3]
-        return int(height), int(width), int(depth)
+        check_image_shape(self.shape)
 
 
-def _array(X: ArrayLike) -> NDArray[Any]:
-    if hasattr(X, "tocsr"):
-        raise InputError(
-            "the images are sparse; allowed are dense arrays: convert them with X.toarray()"
-        )
-    images = np.asarray(X)
-    if images.dtype.kind not in "buif":
-        raise InputError(
-            f"images of type {images.dtype} were given; allowed are numbers; convert them"
-        )
-    if images.ndim < 2:
-        raise InputError(
-            f"images of shape {images.shape} were given; allowed are (images, height, width), the same "
-            "with channels, or (images, pixels); stack the images along the first axis"
-        )
-    return images
+def _mirrored_channels(n_scales: int, n_angles: int, max_order: int) -> list[int]:
+    """Find, for each channel, the one whose wavelets are its mirror images."""
+    first = [(scale, angle) for scale in range(n_scales) for angle in range(n_angles)]
+    second = [(one, two) for one in first for two in first if two[0] > one[0]]
+    # Angles are counted from the vertical, at the place (n_angles - 2) // 2, down to it again.
+    vertical = max(0, (n_angles - 2) // 2)
+    turned = {(scale, angle): (scale, (2 * vertical - angle) % n_angles) for scale, angle in first}
+    groups: list[tuple[list[Any], list[Any]]] = [
+        (first, [turned[one] for one in first]),
+        (second, [(turned[one], turned[two]) for one, two in second]),
+    ]
+    places = [0]
+    for channels, mirrored in groups[:max_order]:
+        where = {channel: place for place, channel in enumerate(channels, start=len(places))}
+        places += [where[channel] for channel in mirrored]
+    return places
