@@ -14,6 +14,7 @@ _HOMES = {
     "collegium.models.features.principal": ["PublicComponents"],
     "collegium.models.features.scattering": ["ScatteringTransform"],
     "collegium.models.preprocessing.binned_table": ["BinnedTable"],
+    "collegium.models.preprocessing.crossed_table": ["CrossedTable"],
     "collegium.models.preprocessing.declared_table": ["DeclaredTable"],
     "collegium.models.preprocessing.pixels": ["PixelScaler"],
     "collegium.models.preprocessing.principal_table": ["PrincipalTable"],
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collegium.models.features.principal import PublicComponents
     from collegium.models.features.scattering import ScatteringTransform
     from collegium.models.preprocessing.binned_table import BinnedTable
+    from collegium.models.preprocessing.crossed_table import CrossedTable
     from collegium.models.preprocessing.declared_table import DeclaredTable
     from collegium.models.preprocessing.pixels import PixelScaler
     from collegium.models.preprocessing.principal_table import PrincipalTable
@@ -40,6 +42,7 @@ else:  # so that type checkers know every name, and that there are no others
 __all__ = [
     "BinnedTable",
     "CachedTransform",
+    "CrossedTable",
     "DeclaredTable",
     "Embeddings",
     "ImagePoints",

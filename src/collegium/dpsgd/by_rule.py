@@ -28,6 +28,7 @@ from collegium.dpsgd.settings import DPSGDSettings
 from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing.binned_table import BinnedTable
+from collegium.models.preprocessing.crossed_table import CrossedTable
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 
@@ -35,7 +36,7 @@ NOISE = 0.75
 """Standard deviation that all steps leave in a score of a row of unit length, in the loss's units."""
 LARGEST_STEP = 40.0
 """Where public records vary so little along any one direction that their curvature would allow more."""
-USUAL_VIEW = {IMAGES: "kernel", TABLE: "binned", ROWS: "components"}
+USUAL_VIEW = {IMAGES: "kernel", TABLE: "crossed", ROWS: "components"}
 """What shows records to a linear model best, as `build_preprocessing` calls it."""
 USUAL_STUDENT = {IMAGES: "gaussian-process"}
 """What learns best from a direct model's beliefs; of tables and rows nothing does better than the model."""
@@ -50,6 +51,7 @@ _COMPONENTS: dict[type, str] = {
     PublicComponents: "n_components",
     PrincipalTable: "components",
     BinnedTable: "components",
+    CrossedTable: "components",
 }
 
 
@@ -89,7 +91,11 @@ def largest_moment(units: NDArray[Any]) -> float:
 
 
 def learning_rate(
-    settings: DPSGDSettings, plan: DPSGDPlan, loss: Loss, curved: float = MOST_CURVATURE
+    settings: DPSGDSettings,
+    plan: DPSGDPlan,
+    loss: Loss,
+    curved: float = MOST_CURVATURE,
+    n_features: int | None = None,
 ) -> float:
     """The step size that was asked for, or that of the rule.
 
@@ -99,12 +105,23 @@ def learning_rate(
     if settings.learning_rate is not None:
         return settings.learning_rate
     largest = min(LARGEST_STEP, (1 + settings.momentum) / (loss.bend * curved))
-    return min(largest, by_noise(settings, plan, loss))
+    return min(largest, by_noise(settings, plan, loss, n_features))
 
 
-def by_noise(settings: DPSGDSettings, plan: DPSGDPlan, loss: Loss) -> float:
-    """Find the step size that leaves as much noise as is allowed, after all steps."""
-    return NOISE * loss.unit / noise_of(settings, plan, 1.0)
+def by_noise(
+    settings: DPSGDSettings, plan: DPSGDPlan, loss: Loss, n_features: int | None = None
+) -> float:
+    """Find the step size that leaves as much noise as is allowed, after all steps.
+
+    ``n_features``: of the model; where there are more than there is signal for, less noise is allowed, by the
+        root of how many times as many they are: steps then end before they learn what little each of them
+        tells.
+    """
+    few = 1.0
+    if n_features is not None:
+        enough = n_components(signal(plan), loss.n_sides, of_images=True)
+        few = math.sqrt(min(1.0, max(enough, 1) / n_features))
+    return few * NOISE * loss.unit / noise_of(settings, plan, 1.0)
 
 
 def noise_of(settings: DPSGDSettings, plan: DPSGDPlan, rate: float) -> float:

@@ -19,6 +19,7 @@ from collegium.errors import InputError
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.models.preprocessing.columns import cells_at_once, numeric_columns
+from collegium.models.preprocessing.crossed_table import ANCHORS, CrossedTable
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.models.preprocessing.wide_table import (
     categories_of_each,
@@ -36,6 +37,7 @@ _DESCRIBED, _LEARNT_FROM, _PAIRS = 30, 16, 12  # bytes for each cell, as measure
 _PRIVATE, _PUBLIC = 8, 24  # bytes for each number that the model sees of a record
 _OF_A_NUMBER, _OF_TEXTS = 50, 2  # of a table that is described in full
 _TOGETHER = 1024  # rows of numbers
+_COMPARED = 16  # bytes for each pair of a public record and an anchor
 
 
 def working_bytes(preprocessing: Any, X_public: Any, n_private: int) -> int:
@@ -46,12 +48,17 @@ def working_bytes(preprocessing: Any, X_public: Any, n_private: int) -> int:
     """
     n_public, n_columns = int(X_public.shape[0]), int(math.prod(X_public.shape[1:]))
     last = preprocessing[-1] if isinstance(preprocessing, Pipeline) else preprocessing
-    if isinstance(last, BinnedTable | PrincipalTable) and isinstance(X_public, pd.DataFrame):
+    if isinstance(last, BinnedTable | CrossedTable | PrincipalTable) and isinstance(
+        X_public, pd.DataFrame
+    ):
         kept, width = int(last.components), _width(X_public, last.max_categories)
         pairs = 0 if is_wide(n_columns) else _PAIRS * width**2
         n_learnt = min(n_public, most_rows(width)) if is_wide(n_columns) else n_public
         learnt = _LEARNT_FROM * n_learnt * width
         described = _DESCRIBED * cells_at_once(max(n_public, n_private), width)
+        if isinstance(last, CrossedTable) and not is_wide(n_columns):
+            kept += width
+            learnt += _COMPARED * ANCHORS * (ANCHORS + n_public)
     elif isinstance(last, PublicComponents):
         kept, pairs = n_columns if last.n_components is None else int(last.n_components), 0
         learnt = _LEARNT_FROM * n_public * n_columns

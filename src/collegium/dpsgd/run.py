@@ -221,7 +221,8 @@ class DPSGDRun:
         settings, rows = self.recipe.dpsgd, None
         if settings.learning_rate is None and self.records.X_public is not None:
             rows = as_rows(self.X_seen, "public records")
-        return learning_rate(settings, self.plan, self.loss, curvature(rows))
+        width = None if rows is None else int(rows.shape[1])
+        return learning_rate(settings, self.plan, self.loss, curvature(rows), width)
 
     @cached_property
     def view(self) -> View:

@@ -19,7 +19,13 @@ from collegium.models.features import Embeddings, PublicComponents, ScatteringTr
 from collegium.models.features.image_points import ImagePoints
 from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.installed import find_installed
-from collegium.models.preprocessing import BinnedTable, PixelScaler, PrincipalTable, TabularEncoder
+from collegium.models.preprocessing import (
+    BinnedTable,
+    CrossedTable,
+    PixelScaler,
+    PrincipalTable,
+    TabularEncoder,
+)
 
 SHORT_NAMES = {
     "random-forest": "sklearn.ensemble.RandomForestClassifier",
@@ -151,7 +157,7 @@ def build_preprocessing(
 
     ``kind``: see the configuration's ``preprocessing.kind``.
     ``categorical``: for ``tabular``.
-    ``components``: for ``pca``, ``principal``, ``scattering``, ``binned`` and ``kernel``.
+    ``components``: for ``pca``, ``principal``, ``scattering``, ``binned``, ``crossed`` and ``kernel``.
     ``random_state``: for ``pca``.
     ``normalise``: for ``embeddings``.
     ``whiten``: for ``scattering``; default: what is best for ridge teachers.
@@ -162,6 +168,8 @@ def build_preprocessing(
         return PrincipalTable(components)
     if kind == "binned":
         return BinnedTable(components)
+    if kind == "crossed":
+        return CrossedTable(components)
     if kind == "pixels":
         return PixelScaler()
     if kind == "pca":

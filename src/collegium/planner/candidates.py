@@ -20,8 +20,8 @@ Sections = dict[str, dict[str, Any]]
 _WHY = {
     "kernel": "for images: similarities to public images, in scattering features; a linear model on "
     "them did best in our measurements (docs/results/dpsgd.md)",
-    "binned": "for tables: each number also as the bin it is in, so that a linear model can follow "
-    "curves",
+    "crossed": "for tables: each number as the bin it is in, and similarities to public records, so that a "
+    "linear model can follow curves, and columns that act together",
     "components": "for rows of numbers: principal components of the public records, in comparable "
     "units",
 }

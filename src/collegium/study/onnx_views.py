@@ -21,13 +21,20 @@ from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.features.patches import PatchFeatures
 from collegium.models.features.principal import PublicComponents
 from collegium.models.features.scattering import ScatteringTransform
-from collegium.models.preprocessing import BinnedTable, PrincipalTable, TabularEncoder
+from collegium.models.preprocessing import (
+    BinnedTable,
+    CrossedTable,
+    PrincipalTable,
+    TabularEncoder,
+)
 from collegium.models.preprocessing.columns import MISSING
+from collegium.models.preprocessing.crossed_table import PART
 from collegium.models.preprocessing.principal_table import FARTHEST
 from collegium.study.onnx_graph import DOUBLE, FLOAT, INT64, Graph
 from collegium.study.onnx_patches import write_patches, write_resized
 from collegium.study.onnx_scattering import write_scattering
 
+Floats = NDArray[np.float32]
 _MOST_OF_FLOATS = float(np.finfo(np.float32).max)
 
 
@@ -138,10 +145,20 @@ def _normal_score(graph: Graph, number: str, known: NDArray[np.float64]) -> str:
 
 
 def _binned(graph: Graph, table: BinnedTable, records: str) -> str:
-    encoded = _encoded(graph, table._encoder, records)
-    n_numbers, width = len(table.edges_), len(table._encoder.get_feature_names_out())
+    indicators = _indicators(graph, table._encoder, table.edges_, records)
+    indicators = graph.add("Div", indicators, graph.constant(table._divisor, np.float32))
+    described = graph.joined([_principal(graph, table._table, records), indicators])
+    return _components(graph, table._components, described)
+
+
+def _indicators(
+    graph: Graph, encoder: TabularEncoder, edges_of_each: list[Floats], records: str
+) -> str:
+    """Write down categories, bins and edges, as `indicators_of` tells them."""
+    encoded = _encoded(graph, encoder, records)
+    n_numbers, width = len(edges_of_each), len(encoder.get_feature_names_out())
     parts = [_some(graph, encoded, range(n_numbers, width))] if width > n_numbers else []
-    for place, edges in enumerate(table.edges_):
+    for place, edges in enumerate(edges_of_each):
         number = _some(graph, encoded, [place])
         if not len(edges):
             ones = graph.add("Equal", number, number)
@@ -155,10 +172,20 @@ def _binned(graph: Graph, table: BinnedTable, records: str) -> str:
             graph.add("Sub", graph.joined([one, above]), graph.joined([above, zero])),
             above,
         ]
-    indicators = graph.joined(parts)
-    indicators = graph.add("Div", indicators, graph.constant(table._divisor, np.float32))
-    described = graph.joined([_principal(graph, table._table, records), indicators])
-    return _components(graph, table._components, described)
+    return graph.joined(parts)
+
+
+def _crossed(graph: Graph, table: CrossedTable, records: str) -> str:
+    compared = _binned(graph, table._table, records)
+    if table._kernel is None:
+        return compared
+    indicators = _indicators(graph, table._encoder, table.edges_, records)
+    cells = _some(graph, indicators, table._kept)
+    cells = graph.add("Sub", cells, graph.constant(table._means, np.float32))
+    cells = graph.add("Div", cells, graph.constant(table._divisors, np.float32))
+    halves = [cells, _kernel(graph, table._kernel, compared)]
+    part = graph.constant(PART, np.float32)
+    return graph.joined([graph.add("Mul", graph.unit_rows(half), part) for half in halves])
 
 
 def _components(graph: Graph, components: PublicComponents, records: str) -> str:
@@ -213,6 +240,7 @@ _WRITERS: dict[type, Callable[[Graph, Any, str], str]] = {
     TabularEncoder: _encoded,
     PrincipalTable: _principal,
     BinnedTable: _binned,
+    CrossedTable: _crossed,
     PublicComponents: _components,
     KernelComponents: _kernel,
     ScatteringTransform: write_scattering,

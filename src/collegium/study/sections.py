@@ -26,6 +26,7 @@ PREPROCESSINGS = (
     "tabular",
     "principal",
     "binned",
+    "crossed",
     "pixels",
     "pca",
     "scattering",
@@ -322,14 +323,14 @@ class Preprocessing(Settings):
     kind: str | None = setting(
         None,
         "Left out: tabular for a table in which public records have text, none otherwise; with method dpsgd, "
-        "binned for any table; with [features], components. "
+        "crossed for any table; with [features], components. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
-        "best for the model `tabular`; binned: beside these, in which bin each number is, best for method "
-        "dpsgd; pixels: flattened images in [0, 1]; pca: pixels, then principal "
-        "components; scattering: scattering features of images, then principal components, best for the "
-        "model `ridge`; kernel: similarities of images to public ones, then principal components, best for "
-        "method dpsgd; components: rows of numbers as principal components; embeddings: the records are "
-        "embeddings of a public model.",
+        "best for the model `tabular`; binned: beside these, in which bin each number is; crossed: fine "
+        "bins, and columns that act together, best for method dpsgd; pixels: flattened images in [0, 1]; "
+        "pca: pixels, then principal components; scattering: scattering features of images, then principal "
+        "components, best for the model `ridge`; kernel: similarities of images to public ones, then "
+        "principal components, best for method dpsgd; components: rows of numbers as principal components; "
+        "embeddings: the records are embeddings of a public model.",
         kind="text",
         choices=PREPROCESSINGS,
         example='"none"',
@@ -339,8 +340,8 @@ class Preprocessing(Settings):
     )
     components: int = setting(
         50,
-        "pca, principal, binned, scattering, kernel, components: number of components; with method dpsgd at "
-        "most so many.",
+        "pca, principal, binned, crossed, scattering, kernel, components: number of components; with method "
+        "dpsgd at most so many.",
     )
     whiten: float | None = setting(
         None,

@@ -26,6 +26,7 @@ _OF_COLLEGIUM = (
     "models.neural.neural_classifier.NeuralClassifier",
     "models.neural.trained_network.TrainedNetwork",
     "models.preprocessing.binned_table.BinnedTable",
+    "models.preprocessing.crossed_table.CrossedTable",
     "models.preprocessing.pixels.PixelScaler",
     "models.preprocessing.principal_table.PrincipalTable",
     "models.preprocessing.tabular_encoder.TabularEncoder",

@@ -2,14 +2,16 @@
 
 An encoder that is fitted on private records leaks them, outside every account: its categories say
 who is there, its ranges are somebody's exact values. So the transformers here are fitted on public
-records (:class:`TabularEncoder`, :class:`PrincipalTable`, :class:`BinnedTable`) or need no data at all
+records (:class:`TabularEncoder`, :class:`PrincipalTable`, :class:`BinnedTable`,
+:class:`CrossedTable`) or need no data at all
 (:class:`PixelScaler`), and what they do to one record never depends on another private record. They
 cannot know whether the records given to ``fit`` are public: that is the caller's promise.
 """
 
 from collegium.models.preprocessing.binned_table import BinnedTable
+from collegium.models.preprocessing.crossed_table import CrossedTable
 from collegium.models.preprocessing.pixels import PixelScaler
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 
-__all__ = ["BinnedTable", "PixelScaler", "PrincipalTable", "TabularEncoder"]
+__all__ = ["BinnedTable", "CrossedTable", "PixelScaler", "PrincipalTable", "TabularEncoder"]

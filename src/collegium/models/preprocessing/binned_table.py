@@ -117,8 +117,8 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = self._encoder.n_features_in_
         encoded = self._encoder.transform(X)
         n_numbers = len(self._encoder.numeric_columns_)
-        self.edges_ = [_edges(column, self.bins) for column in encoded[:, :n_numbers].T]
-        indicators = self._indicators(encoded)
+        self.edges_ = [edges_of(column, self.bins) for column in encoded[:, :n_numbers].T]
+        indicators = indicators_of(encoded, self.edges_)
         spread = float(np.sqrt(indicators.var(axis=0, dtype=np.float64).sum()))
         self._divisor = spread if spread > 0 else 1.0
         described = self._describe(X)
@@ -177,23 +177,31 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _describe(self, X: pd.DataFrame) -> Floats:
         if self._wide is not None:
             return self._wide.described(X)
-        indicators = self._indicators(self._encoder.transform(X)) / np.float32(self._divisor)
+        indicators = indicators_of(self._encoder.transform(X), self.edges_) / np.float32(
+            self._divisor
+        )
         return np.hstack([self._table.transform(X), indicators])
 
-    def _indicators(self, encoded: Floats) -> Floats:
-        n_numbers = len(self.edges_)
-        parts = [encoded[:, n_numbers:]]
-        for column, edges in zip(encoded[:, :n_numbers].T, self.edges_, strict=True):
-            bins = np.searchsorted(edges, column, side="right")
-            parts.append((bins[:, None] == np.arange(len(edges) + 1)).astype(np.float32))
-            parts.append((bins[:, None] > np.arange(len(edges))).astype(np.float32))
-        return np.hstack(parts)
+
+def indicators_of(encoded: Floats, edges_of_each: list[Floats]) -> Floats:
+    """Say of each record, by 0 and 1, which category, in which bin and above which edges it is.
+
+    ``encoded`` (n, width): numbers, and behind them columns of categories, as a TabularEncoder gives them.
+    ``edges_of_each``: where each number is cut.
+    """
+    n_numbers = len(edges_of_each)
+    parts = [encoded[:, n_numbers:]]
+    for column, edges in zip(encoded[:, :n_numbers].T, edges_of_each, strict=True):
+        bins = np.searchsorted(edges, column, side="right")
+        parts.append((bins[:, None] == np.arange(len(edges) + 1)).astype(np.float32))
+        parts.append((bins[:, None] > np.arange(len(edges))).astype(np.float32))
+    return np.hstack(parts)
 
 
-def _edges(column: Floats, bins: int) -> Floats:
+def edges_of(column: Floats, bins: int, of_values: int = _OF_VALUES) -> Floats:
     """Cut at quantiles of public records and of their distinct values; always at values that occur."""
     values = np.unique(column)
     of_records = np.quantile(column, np.arange(1, bins) / bins, method="higher")
-    of_values = np.quantile(values, np.arange(1, _OF_VALUES) / _OF_VALUES, method="higher")
-    edges = np.unique(np.concatenate([of_records, of_values]))
+    of_distinct = np.quantile(values, np.arange(1, of_values) / of_values, method="higher")
+    edges = np.unique(np.concatenate([of_records, of_distinct]))
     return np.asarray(edges[edges > values[0]], dtype=np.float32)

@@ -12,7 +12,7 @@ from collegium.study.sections import NOISE, NOISE_SEED, Preprocessing
 from collegium.study.study_settings import OF_VOTES_ALONE, Kind, StudyConfig, is_asked_for
 
 ZERO, FROM_LABELS = "zero", "public-labels"
-_WITH_COMPONENTS = (None, "principal", "binned", "scattering", "kernel", "components")
+_WITH_COMPONENTS = (None, "principal", "binned", "crossed", "scattering", "kernel", "components")
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class DPSGDKind(Kind):
         return {**sections, seen.section: replace(seen, components=MOST_COMPONENTS)}
 
     def usual_view(self, is_table: bool, has_text: bool) -> str:
-        """See of any table in which bin each number is."""
-        return "binned" if is_table else super().usual_view(is_table, has_text)
+        """See of any table in which bin each number is, and how columns act together."""
+        return "crossed" if is_table else super().usual_view(is_table, has_text)
 
     def noise_is_seeded(self, config: StudyConfig) -> bool:
         """Whether it says so."""
