@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.ndimage import gaussian_filter
 from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from collegium.data.tables import described
@@ -15,6 +17,7 @@ from collegium.distillation.goal import BalancedAnswers
 from collegium.distillation.share_matching import ShareMatched
 from collegium.distillation.supervised import NamedClasses
 from collegium.features import (
+    ImagePoints,
     KernelComponents,
     PrincipalTable,
     PublicComponents,
@@ -64,6 +67,20 @@ def test_wavelets_are_the_same(settings: dict[str, Any], shape: tuple[int, ...])
     for some in (images, images[:1]):
         [found] = session_of(model.SerializeToString()).run(None, {"records": some})
         assert np.allclose(found, transform.transform(some), atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [(28, 28), (18, 21, 3), (8, 8), (130, 70, 3)], ids=str)
+def test_images_as_points_answer_alike(shape: tuple[int, ...]) -> None:
+    noise = np.random.default_rng(0).normal(size=(80, *shape))
+    records = gaussian_filter(noise, (0, 2, 2, *[0] * (len(shape) - 2))) * 300
+    codes = (records.reshape(80, -1)[:, : records[0].size // 2].mean(axis=1) > 0).astype(int)
+    transform = make_pipeline(ImagePoints(20, n_patches=30), KernelComponents(12)).fit(records)
+    student = LogisticRegression().fit(transform.transform(records), codes)
+    model = make_pipeline(transform, student)
+    content, differing = onnx_bytes(StoredStudent(model, described(records)), records)
+    assert differing == 0
+    _, believed = session_of(content).run(None, {"records": records[:7]})
+    assert np.allclose(believed, model.predict_proba(records[:7]), atol=1e-3)
 
 
 def view(records: Any) -> Any:
