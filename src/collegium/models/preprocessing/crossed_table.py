@@ -195,7 +195,9 @@ class CrossedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray([*cells, *self._kernel.get_feature_names_out()], dtype=object)
 
     def _described(self, X: pd.DataFrame, kernel: KernelComponents) -> Floats:
-        cells = indicators_of(self._encoder.transform(X), self.edges_)[:, self._kept]
+        indicators = indicators_of(self._encoder.transform(X), self.edges_)
+        # Row by row in memory, so that a row's length is always added up alike.
+        cells = np.take(indicators, self._kept, axis=1)
         cells = (cells - self._means) / self._divisors
         together = kernel.transform(self._table.transform(X))
         return np.hstack([PART * normalize(cells), PART * normalize(together)])
