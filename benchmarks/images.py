@@ -65,7 +65,7 @@ def measure(options: argparse.Namespace, split: int, parts: tuple[Images, ...]) 
     X, y, rest, rest_y = parts
     order = np.random.default_rng([split, 0]).permutation(len(rest))
     public, test = order[: options.n_public], order[options.n_public :]
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     model = DPSGDClassifier(
         classes=np.unique(y),
         student="auto" if options.student == "auto" else None,
@@ -76,6 +76,7 @@ def measure(options: argparse.Namespace, split: int, parts: tuple[Images, ...]) 
         warnings.simplefilter("ignore")
         model.fit(X, y, budgets=options.epsilon, X_public=rest[public])
     minutes = (time.perf_counter() - start) / 60
+    of_cores = (time.process_time() - busy) / 60
     width = model.preprocessing_[-1].projection_.shape[1]
 
     def right(rows: NDArray[np.intp]) -> str:
@@ -85,7 +86,8 @@ def measure(options: argparse.Namespace, split: int, parts: tuple[Images, ...]) 
     if model.choice_ is not None:
         direct = 100 * np.mean(model.direct_.predict(rest[test]) == rest_y[test])
         line += f"; the model itself: test {direct:.2f} %; {model.choice_.in_words}"
-    print(f"{line}; {minutes:.1f} min to fit, peak {peak_bytes() / GIGABYTE:.2f} GB", flush=True)
+    line += f"; {minutes:.1f} min to fit ({of_cores:.1f} of a core)"
+    print(f"{line}, peak {peak_bytes() / GIGABYTE:.2f} GB", flush=True)
 
 
 def main() -> None:

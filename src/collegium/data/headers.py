@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from collegium.checks import check_separator
-from collegium.data.column_types import kind_of
+from collegium.data.column_types import NUMBER, kind_of
 from collegium.data.datasets.array_files import (
     NPY_MAGIC,
     idx_header,
@@ -23,6 +23,7 @@ from collegium.data.datasets.array_files import (
     npy_header,
 )
 from collegium.data.datasets.formats import PARQUET_MAGIC
+from collegium.data.datasets.image_files import image_header, is_image_folder, npz_header
 from collegium.data.datasets.raw import (
     UNREADABLE,
     existing_file,
@@ -103,6 +104,9 @@ def header_of(path: str | os.PathLike[str], separator: str | None = None) -> Hea
     ('age', 'work')
     """
     check_separator(separator)
+    if is_folder(path) and is_image_folder(path):
+        shape, n_records = image_header(path)
+        return Header(None, shape, {"": NUMBER}, n_records)
     if is_folder(path) or Path(path).name.lower().endswith(".parquet"):
         return _of_parquet(Path(path))
     path = existing_file(path)
@@ -113,7 +117,9 @@ def header_of(path: str | os.PathLike[str], separator: str | None = None) -> Hea
         with open_raw(path) as stream:
             magic = stream.read(len(NPY_MAGIC))
         with open_raw(path) as stream:
-            if path.name.lower().endswith(".npy") or magic == NPY_MAGIC:
+            if path.name.lower().endswith(".npz"):
+                shape, kind = npz_header(path)
+            elif path.name.lower().endswith(".npy") or magic == NPY_MAGIC:
                 shape, kind = npy_header(stream, path)
             elif is_idx_name(path.name) or is_idx_magic(magic):
                 shape, kind = idx_header(stream, path)

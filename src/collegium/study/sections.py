@@ -68,8 +68,9 @@ class Data(Settings):
     )
     private: str | None = setting(
         None,
-        "The private records: .csv, .csv.gz, .parquet (file or folder), .xlsx, .npy or IDX; or a table in a "
-        "database: duckdb:///FILE#TABLE, sqlite:///FILE#TABLE, postgresql://USER@HOST/DATABASE#TABLE.",
+        "The private records: .csv, .csv.gz, .parquet (file or folder), .xlsx, .npy, .npz (X, and classes y) "
+        "or IDX; a folder of images, flat or with one subfolder per class; or a table in a database: "
+        "duckdb:///FILE#TABLE, sqlite:///FILE#TABLE, postgresql://USER@HOST/DATABASE#TABLE.",
         kind="path",
         example='"private.csv"',
     )

@@ -336,7 +336,7 @@ def read_records(
     characters = is_text(source)
     read = read_whole(source, config.data.separator, except_for=config.data.exclude)
     table, fingerprints[role] = read.records, read.fingerprint
-    y = owners = levels = None
+    y, owners, levels = read.classes, None, None
     are_characters = characters
     may_lack_header = characters and not isinstance(source, Place)
     public = _public_names(config) if is_private and may_lack_header else None

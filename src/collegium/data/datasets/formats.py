@@ -1,4 +1,4 @@
-"""One door for the files users bring: tables (CSV, Parquet) and arrays (.npy, IDX)."""
+"""One door for the files users bring: tables (CSV, Parquet) and arrays (.npy, .npz, IDX, images)."""
 
 import os
 from pathlib import Path
@@ -15,6 +15,7 @@ from collegium.data.datasets.array_files import (
     parse_npy,
     read_array,
 )
+from collegium.data.datasets.image_files import is_image_folder, read_images, read_npz
 from collegium.data.datasets.raw import (
     UNREADABLE,
     existing_file,
@@ -37,10 +38,10 @@ def read_any(
 ) -> pd.DataFrame | NDArray[Any]:
     """Read a table or an array, by the file's name or else by its first bytes.
 
-    ``path``: a file that :func:`read_table` or :func:`read_array` reads, a folder of Parquet files,
-        or a Parquet, .npy or IDX file under any other name.
+    ``path``: a file that :func:`read_table` or :func:`read_array` reads, a folder of Parquet files or of
+        images, a .npz file, or a Parquet, .npy or IDX file under any other name.
     ``separator``, ``as_text``: of CSV files; see :func:`read_table`.
-    Returns: a table from CSV and Parquet, an array from .npy and IDX.
+    Returns: a table from CSV and Parquet, an array from all others.
 
     Examples
     --------
@@ -52,6 +53,26 @@ def read_any(
     ...     read_any(path).shape
     (2, 2)
     """
+    return read_labelled(path, separator=separator, as_text=as_text)[0]
+
+
+def read_labelled(
+    path: str | os.PathLike[str], *, separator: str | None = None, as_text: bool = False
+) -> tuple[pd.DataFrame | NDArray[Any], NDArray[Any] | None]:
+    """Read records as :func:`read_any` does, and their classes where the file or folder says them by itself.
+
+    Returns: classes of a folder of images with a subfolder for each, or of a .npz file with ``y``; else None.
+    """
+    if is_folder(path) and is_image_folder(path):
+        return read_images(path)
+    if Path(path).name.lower().endswith(".npz"):
+        return read_npz(path)
+    return _read_records(path, separator, as_text), None
+
+
+def _read_records(
+    path: str | os.PathLike[str], separator: str | None, as_text: bool
+) -> pd.DataFrame | NDArray[Any]:
     name = Path(path).name.lower()
     if is_folder(path) or name.endswith((".csv", ".csv.gz", ".parquet")):
         return read_table(path, separator=separator, as_text=as_text)

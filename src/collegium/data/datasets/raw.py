@@ -14,7 +14,7 @@ from collegium.errors import InputError
 
 ALLOWED_FORMATS = (
     "tables: .csv, .csv.gz, .parquet or a folder of .parquet files; "
-    "arrays: .npy, IDX named .idx or -ubyte (also .gz)"
+    "arrays: .npy, .npz (X, and classes y), IDX named .idx or -ubyte (also .gz); a folder of images"
 )
 GZIP_MAGIC = b"\x1f\x8b"
 CHUNK_BYTES = 1 << 20

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from collegium.data.column_types import kind_of
-from collegium.data.datasets import read_any, sha256_of
+from collegium.data.datasets import read_labelled, sha256_of
+from collegium.data.datasets.image_files import is_image_folder
 from collegium.data.datasets.table_files import is_csv
 from collegium.data.engines.places import Place, columns_of, place_of, read_place
 from collegium.data.headers import Header, header_of
@@ -82,11 +86,13 @@ class Whole:
     ``records``: a table, or an array; where :func:`is_text`, cells are text.
     ``fingerprint``: tells that they are the same.
     ``unread``: columns that nobody needs and that cannot be read.
+    ``classes``: of each record, where a folder of images or a .npz file says them by itself.
     """
 
     records: Any
     fingerprint: str
     unread: tuple[str, ...] = ()
+    classes: NDArray[Any] | None = None
 
 
 def read_whole(
@@ -98,8 +104,8 @@ def read_whole(
     ``except_for``: columns of a database that may hold what cannot be read.
     """
     if not isinstance(source, Place):
-        records = read_any(source, separator=separator, as_text=True)
-        return Whole(records, fingerprint_of(source))
+        records, classes = read_labelled(source, separator=separator, as_text=True)
+        return Whole(records, fingerprint_of(source), classes=classes)
     if source.in_memory:
         cells = read_place(source, as_text=True)
         return Whole(cells, fingerprint_of(source, cells))
@@ -131,5 +137,10 @@ def fingerprint_of(source: Source, frame: Any = None, columns: Sequence[str] | N
 def _of_files(path: Path) -> str:
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.is_file())
+        if is_image_folder(path):  # thousands of them
+            digest = hashlib.sha256()
+            for file in files:
+                digest.update(f"{file.relative_to(path)}:{sha256_of(file)}\n".encode())
+            return digest.hexdigest()
         return " ".join(f"{p.relative_to(path)}:{sha256_of(p)}" for p in files)
     return sha256_of(path)

@@ -1,0 +1,169 @@
+"""Images as people keep them: a folder of files, one subfolder per class; and NumPy's .npz files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.data.datasets.raw import existing_file, reason_of, refusal
+from collegium.errors import InputError
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+"""Of files that make a folder one of images."""
+_GREY = ("1", "L", "I;16")
+_RECORDS, _LABELS = "X", "y"
+
+
+def is_image_folder(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder, or one of its subfolders, holds image files; by their names alone."""
+    try:
+        return any(
+            one.name.lower().endswith(ENDINGS)
+            for folder in [Path(path), *_subfolders(Path(path))]
+            for one in folder.iterdir()
+        )
+    except OSError:
+        return False
+
+
+def image_paths(path: str | os.PathLike[str]) -> tuple[list[Path], list[str] | None]:
+    """List the files of a folder of images in order of their names, and their classes.
+
+    Returns: files, and the name of each one's subfolder; None where there are no subfolders. Hidden files are
+        passed over.
+    """
+    folder = Path(path)
+    try:
+        below = _subfolders(folder)
+        flat = _files(folder)
+        if not below:
+            return flat, None
+        if flat:
+            raise refusal(
+                flat[0],
+                "lies beside folders of classes",
+                "put each image into its class's folder, or all of them into one",
+            )
+        files = [(one, each.name) for each in below for one in _files(each)]
+        for each in below:
+            deeper = _subfolders(each)
+            if deeper:
+                raise refusal(deeper[0], "is a folder in a class's folder", "put images there only")
+    except OSError as error:
+        raise refusal(folder, f"cannot be read ({reason_of(error)})", "check the folder") from error
+    return [one for one, _ in files], [name for _, name in files]
+
+
+def read_images(path: str | os.PathLike[str]) -> tuple[NDArray[np.uint8], NDArray[Any] | None]:
+    """Read a folder of images, all of one size.
+
+    ``path``: with one subfolder per class, named like it; or flat, where classes are not known.
+    Returns: images (n, height, width), or (n, height, width, 3) if any file has colours; and classes.
+    Raises InputError, naming the file, if one is no image, or of another size than the first.
+    """
+    from PIL import Image
+
+    files, classes = image_paths(path)
+    if not files:
+        raise refusal(path, "holds no image", "give a folder with some")
+    size: tuple[int, int] | None = None
+    read: list[NDArray[np.uint8]] = []
+    for file in files:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # of images that unpack to very many pixels
+                with Image.open(file) as image:
+                    size = size or image.size
+                    if image.size != size:
+                        raise refusal(
+                            file,
+                            f"has {image.width} × {image.height} pixels, and the first image, "
+                            f"{files[0].name!r}, {size[0]} × {size[1]}",
+                            "bring all to one size",
+                        )
+                    grey = image.mode in _GREY
+                    read.append(np.asarray(image.convert("L" if grey else "RGB")))
+        except InputError:
+            raise
+        except Exception as error:
+            raise refusal(
+                file,
+                f"is no image that can be read ({type(error).__name__})",
+                "remove or replace it",
+            ) from error
+    in_colour = any(one.ndim == 3 for one in read)
+    assert size is not None
+    made = np.empty(
+        (len(read), size[1], size[0], 3) if in_colour else (len(read), size[1], size[0]), np.uint8
+    )
+    for place, one in enumerate(read):
+        made[place] = one[..., None] if in_colour and one.ndim == 2 else one
+    return made, None if classes is None else np.asarray(classes, dtype=object)
+
+
+def image_header(path: str | os.PathLike[str]) -> tuple[tuple[int, ...], int]:
+    """Tell the shape of one image of a folder, and how many there are, from names and the first file alone.
+
+    Whether there are colours, the first file says.
+    """
+    from PIL import Image
+
+    files, _ = image_paths(path)
+    if not files:
+        raise refusal(path, "holds no image", "give a folder with some")
+    try:
+        with Image.open(files[0]) as image:
+            sides = image.height, image.width
+            return sides if image.mode in _GREY else (*sides, 3), len(files)
+    except Exception as error:
+        raise refusal(
+            files[0],
+            f"is no image that can be read ({type(error).__name__})",
+            "remove or replace it",
+        ) from error
+
+
+def read_npz(path: str | os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Read records ``X``, and their classes ``y`` if they are there, from a .npz file without Python objects.
+
+    A file with one array only may call it anything.
+    """
+    path = existing_file(path)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            names = arrays.files
+            if len(names) == 1 and names[0] != _LABELS:
+                return arrays[names[0]], None
+            if _RECORDS not in names:
+                raise refusal(
+                    path,
+                    "holds several arrays, none of them 'X'",
+                    "save records as X, and classes as y",
+                )
+            return arrays[_RECORDS], arrays[_LABELS] if _LABELS in names else None
+    except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise refusal(
+            path,
+            f"is not a whole .npz file without Python objects ({reason_of(error)})",
+            "save it again with numpy.savez",
+        ) from error
+
+
+def npz_header(path: str | os.PathLike[str]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Tell shape and type of the records of a .npz file."""
+    records = read_npz(path)[0]
+    return records.shape, records.dtype
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    return sorted(one for one in folder.iterdir() if one.is_dir() and not one.name.startswith("."))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(one for one in folder.iterdir() if one.is_file() and not one.name.startswith("."))
