@@ -16,11 +16,13 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets
-from collegium.checks import check_truth, is_number, shown
+from collegium.checks import check_number, check_truth, is_number, shown
+from collegium.data.overlap_checks import Likeness
 from collegium.dpsgd.estimator_base import AUTO, DPSGDEstimator
+from collegium.dpsgd.intervals import around, fewest_records, reach, refuse_seen
 from collegium.dpsgd.progress import OnStep
 from collegium.dpsgd.settings import DPSGDSettings, Sampling
-from collegium.errors import WHERE, InputError, RecordError, frames_to_user
+from collegium.errors import WHERE, InputError, RecordError, StudentWarning, frames_to_user
 from collegium.index_alignment import refuse_other_order
 from collegium.runs.callers import tell_of_held_out
 from collegium.runs.estimator_base import checked_weights, one_each, share_to_spend
@@ -35,10 +37,12 @@ _DEFAULT = DPSGDSettings()
 
 
 class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
-    """A linear regressor that is trained directly, under individual privacy budgets.
+    """A regressor that is trained directly, under individual privacy budgets.
 
     As :class:`~collegium.DPSGDClassifier`, for numbers: targets are cut at public bounds, and the squared
-    error is fitted (linear where a prediction is off by more than half of what lies between the bounds).
+    error is fitted (linear where a prediction is off by more than half of what lies between the bounds). The
+    model is linear in what public records make of the columns: of a table bins and a kernel, which bend and
+    cross them. Public records with known targets that are kept apart give intervals (:meth:`calibrate`).
 
     Parameters
     ----------
@@ -58,6 +62,8 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         Between which predictions lie.
     model_ : Pipeline
         What is published: a fitted scikit-learn pipeline that takes records as they are. It does not cut.
+    residuals_ : ndarray, shape (n_calibration,)
+        How far predictions were off for the records of :meth:`calibrate`, ascending.
     preprocessing_, privacy_, plan_, steps_taken_, n_features_in_, feature_names_in_
         As of :class:`~collegium.DPSGDClassifier`.
 
@@ -88,6 +94,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
+        public_labels: str = _DEFAULT.public_labels,
         neighbours: str | None = _DEFAULT.neighbours,
         delta: float = DEFAULT_DELTA,
         preprocessing: Any = AUTO,
@@ -103,6 +110,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
+        self.public_labels = public_labels
         self.neighbours = neighbours
         self.delta = delta
         self.preprocessing = preprocessing
@@ -138,8 +146,8 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         budgets, X_public, public_may_overlap, scales_may_differ, ledger, spend, release_name, on_step
             As for :meth:`DPSGDClassifier.fit <collegium.DPSGDClassifier.fit>`.
         y_public : array-like, shape (n_public,), optional
-            Targets of the public records; missing ones are allowed. The training starts at a model of those
-            that are known, and their range is what ``bounds`` are if none are given.
+            Targets of the public records; missing ones are allowed. What they are for: ``public_labels``; and
+            their range is what ``bounds`` are if none are given.
 
         parties : Party, optional
             Take the steps over the records of several parties, which show one another none of them; all call
@@ -182,7 +190,107 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
             known = _scaled(known, low, high)
         recipe = replace(recipe, bounds=(low, high))
         self._learn(recipe, given, known, on_step, ledger, share, release_name, parties)
+        public = given.records.X_public
+        self._seen_public = None if public is None else Likeness(public)
         return self
+
+    def calibrate(self, X: Any, y: ArrayLike) -> DPSGDRegressor:
+        """Learn from public records how far predictions are off, for :meth:`predict_interval`.
+
+        Costs nobody anything, since no private record is looked at. Another call replaces what was learnt.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_calibration, n_features)
+            Public records that fit was not given, and that are like those to be predicted. Never private
+            ones: no budget pays for what intervals would tell of them.
+        y : array-like, shape (n_calibration,)
+            Their targets, cut at the bounds; records whose target is missing are left out.
+
+        Returns
+        -------
+        DPSGDRegressor
+
+        Raises
+        ------
+        InputError
+            If no target is known, lengths differ, or records were given to fit as ``X_public``.
+        """
+        refuse_other_order(calibration_records=X, targets=y)
+        predicted = self.predict(X)
+        truth = one_each(
+            _as_floats(y, "y of calibrate"), len(predicted), "calibration records", "targets"
+        )
+        if self._seen_public is not None:
+            refuse_seen(self._seen_public, self._like_fitted(X))
+        residuals = np.abs(np.clip(truth, *self.bounds_) - predicted)
+        residuals = np.sort(residuals[~np.isnan(truth)])
+        if not residuals.size:
+            raise InputError(
+                f"no target is known of {len(truth):,} records to calibrate with: give public ones whose "
+                "targets are known"
+            )
+        self.residuals_ = residuals
+        return self
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Predict intervals that hold the target with a stated probability, within the bounds.
+
+        Whatever the model: a target (cut at the bounds) is in its interval with at least the probability
+        ``coverage`` if its record and those of :meth:`calibrate` are exchangeable, such as random members of
+        one population. The probability is over all of these; for one calibration with n records the share of
+        intervals that hold is ``coverage`` up to about √(coverage·(1 − coverage)/n). All intervals are
+        equally wide, but where they are cut at the bounds: they may hold more often for some groups of
+        records and less often for others.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_records, n_features)
+            Any records.
+        coverage : float, default=0.9
+            In (0, 1). Too much for few calibration records (0.9 takes 9, 0.95 takes 19) gives the bounds,
+            with a warning.
+
+        Returns
+        -------
+        ndarray, shape (n_records, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        InputError
+            If coverage is not allowed, or :meth:`calibrate` was not called.
+
+        References
+        ----------
+        V. Vovk, A. Gammerman, G. Shafer, *Algorithmic Learning in a Random World* (2005). J. Lei et al.,
+        *Distribution-free predictive inference for regression*, JASA 113 (2018).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = DPSGDRegressor(bounds=(0, 350), noise_seed=1)
+        >>> model = model.fit(X[:300], y[:300], budgets=5.0).calibrate(X[300:370], y[300:370])
+        >>> low, high = model.predict_interval(X[370:], coverage=0.8).T
+        >>> bool(((low <= y[370:]) & (y[370:] <= high)).mean() > 0.7)
+        True
+        """
+        check_number("coverage", coverage, above=0, below=1)
+        predicted = self.predict(X)
+        if not hasattr(self, "residuals_"):
+            raise InputError(
+                "how far predictions are off is not known: call calibrate(X, y) with public records whose "
+                "targets are known and that fit was not given"
+            )
+        if reach(self.residuals_, coverage) is None:
+            warnings.warn(
+                f"{len(self.residuals_):,} calibration record(s) are too few for a coverage of {coverage:g}, "
+                f"which takes {fewest_records(coverage):,}: intervals are all between the bounds",
+                StudentWarning,
+                stacklevel=frames_to_user(),
+            )
+        return around(predicted, self.residuals_, coverage, self.bounds_)
 
     def predict(self, X: Any) -> Floats:
         """Predict numbers, within the bounds.
@@ -288,10 +396,15 @@ def _public_targets(y_public: Any, X_public: Any) -> Floats | None:
         return None
     if X_public is None:
         raise InputError("y_public are targets of public records: give X_public, too")
+    return _as_floats(y_public, "y_public")
+
+
+def _as_floats(targets: Any, name: str) -> Floats:
+    """Take public targets as numbers, of which some may be missing."""
     try:
-        return np.asarray(y_public, dtype=np.float64)
+        return np.asarray(targets, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("y_public must be numbers, or missing, got something else") from None
+        raise InputError(f"{name} must be numbers, or missing, got something else") from None
 
 
 def _encoded(y: Any, low: float, high: float) -> tuple[NDArray[Any], Floats]:
