@@ -25,7 +25,7 @@ from collegium.dpsgd.estimator_base import usual_preprocessing
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError, StudentWarning
-from collegium.models.preprocessing.binned_table import BinnedTable
+from collegium.models.preprocessing.crossed_table import CrossedTable
 from collegium.parameters import settings_of
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.runs.records import Records
@@ -172,7 +172,7 @@ def test_columns_go_by_name_and_by_what_public_records_show():
     public, private = table.iloc[:PUBLIC], table.iloc[PUBLIC:]
     budgets = cg.Budgets.from_epsilons(np.full(len(private), 5.0))
     model = classifier().fit(private, Y[PUBLIC:], budgets=budgets, X_public=public)
-    assert isinstance(model.preprocessing_, BinnedTable)
+    assert isinstance(model.preprocessing_, CrossedTable)
     assert list(model.feature_names_in_) == [*"abcdef", "kind"]
     turned = private[list(reversed(private.columns))]
     assert (model.predict(turned) == model.predict(private)).all()

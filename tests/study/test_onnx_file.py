@@ -18,7 +18,13 @@ import collegium as cg
 from collegium.cli.main import main
 from collegium.data.tables import described
 from collegium.distillation.goal import BalancedAnswers
-from collegium.features import BinnedTable, PrincipalTable, PublicComponents, TabularEncoder
+from collegium.features import (
+    BinnedTable,
+    CrossedTable,
+    PrincipalTable,
+    PublicComponents,
+    TabularEncoder,
+)
 from collegium.study.onnx_file import onnx_bytes
 from collegium.study.student_file import StoredStudent, student_bytes
 from collegium.teachers import TabularTeachers
@@ -121,6 +127,7 @@ def fed_by_hand(table):
     [
         TabularEncoder(), TabularEncoder("onehot", "none"), TabularEncoder("ordinal", "standard", 2),
         PrincipalTable(), PrincipalTable(4, rarity=0.0), BinnedTable(), BinnedTable(5, bins=3),
+        CrossedTable(30), CrossedTable(5, bins=3, whiten=0.0),
         make_pipeline(TabularEncoder("onehot"), PublicComponents(3)),
     ],
     ids=str,

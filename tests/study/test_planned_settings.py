@@ -112,7 +112,7 @@ def test_ten_lines_become_a_model_that_does_what_was_predicted(folder):
     found = plan(folder / "study.toml")
     kept = StudyFolder(folder / "study")
     made = settled_method(config, kept, Observer(), keep=True)
-    assert made.kind.name == "dpsgd" and made.preprocessing.kind == "binned"
+    assert made.kind.name == "dpsgd" and made.preprocessing.kind == "crossed"
     result = run_study(made, folder / "study")
     assert found.expected.low - 0.02 <= result.accuracy <= found.expected.high + 0.02
     assert result.quality.better
@@ -169,7 +169,7 @@ def test_what_was_chosen_and_is_damaged_is_told_in_one_line(folder, text, why):
 
 
 @pytest.mark.parametrize(
-    "change", [('"binned"', '"principal"'), ("[method]", "[dpsgd]\nsteps=9\n[method]")]
+    "change", [('"crossed"', '"principal"'), ("[method]", "[dpsgd]\nsteps=9\n[method]")]
 )
 def test_what_was_chosen_and_is_changed_is_another_study(folder, change):
     config, kept = read_config(folder / "study.toml"), StudyFolder(folder / "study")
@@ -280,7 +280,7 @@ def test_the_command_shows_choice_reasons_prediction_and_consent(folder, collegi
     assert code == 0
     for words in (
         "Chosen from public facts alone: direct training",
-        'preprocessing.kind = "binned"  (',
+        'preprocessing.kind = "crossed"  (',
         "Expected: accuracy",
         "larger budgets of one level would not help",
         "With high = 4: accuracy",

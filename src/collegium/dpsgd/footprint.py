@@ -1,8 +1,8 @@
 """What memory direct training takes: told, or refused, before anything is tried or charged.
 
-Widths, numbers of records and components decide: nothing that anybody's record holds. Counted are the public
-records that components are learnt from or a block of records that are described, whichever is more, and all
-records as the model sees them.
+Widths, numbers of records and components decide: nothing that anybody's record holds. Counted are what is
+learnt from public records, or a block of records that are described with all records as the model sees them,
+whichever is more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collegium.errors import InputError
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.models.preprocessing.columns import cells_at_once, numeric_columns
-from collegium.models.preprocessing.crossed_table import ANCHORS, CrossedTable
+from collegium.models.preprocessing.crossed_table import ANCHORS, CrossedTable, cells_of_each
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.models.preprocessing.wide_table import (
     categories_of_each,
@@ -37,7 +37,10 @@ _DESCRIBED, _LEARNT_FROM, _PAIRS = 30, 16, 12  # bytes for each cell, as measure
 _PRIVATE, _PUBLIC = 8, 24  # bytes for each number that the model sees of a record
 _OF_A_NUMBER, _OF_TEXTS = 50, 2  # of a table that is described in full
 _TOGETHER = 1024  # rows of numbers
-_COMPARED = 16  # bytes for each pair of a public record and an anchor
+_OF_ANCHORS, _COMPARED = (
+    40,
+    14,
+)  # bytes for each pair of anchors, and of a public record and an anchor
 
 
 def working_bytes(preprocessing: Any, X_public: Any, n_private: int) -> int:
@@ -51,14 +54,16 @@ def working_bytes(preprocessing: Any, X_public: Any, n_private: int) -> int:
     if isinstance(last, BinnedTable | CrossedTable | PrincipalTable) and isinstance(
         X_public, pd.DataFrame
     ):
-        kept, width = int(last.components), _width(X_public, last.max_categories)
+        n_numbers, of_texts = _counted(X_public, last.max_categories)
+        kept, width = int(last.components), _width(n_columns, n_numbers, of_texts)
         pairs = 0 if is_wide(n_columns) else _PAIRS * width**2
         n_learnt = min(n_public, most_rows(width)) if is_wide(n_columns) else n_public
         learnt = _LEARNT_FROM * n_learnt * width
         described = _DESCRIBED * cells_at_once(max(n_public, n_private), width)
         if isinstance(last, CrossedTable) and not is_wide(n_columns):
-            kept += width
-            learnt += _COMPARED * ANCHORS * (ANCHORS + n_public)
+            kept += n_numbers * cells_of_each(n_numbers, last.bins) + of_texts
+            n_anchors = min(ANCHORS, n_public)
+            learnt = max(learnt, n_anchors * (_OF_ANCHORS * n_anchors + _COMPARED * n_public))
     elif isinstance(last, PublicComponents):
         kept, pairs = n_columns if last.n_components is None else int(last.n_components), 0
         learnt = _LEARNT_FROM * n_public * n_columns
@@ -66,7 +71,7 @@ def working_bytes(preprocessing: Any, X_public: Any, n_private: int) -> int:
     else:
         return 0
     seen = kept * (_PRIVATE * n_private + _PUBLIC * n_public)
-    return max(learnt, pairs, described) + seen
+    return max(learnt, pairs, described + seen)
 
 
 def bytes_of(X: Any) -> int:
@@ -76,17 +81,21 @@ def bytes_of(X: Any) -> int:
     return int((X.data if hasattr(X, "tocsr") else X).nbytes)
 
 
-def _width(X_public: pd.DataFrame, max_categories: int | None) -> int:
-    """Count by how many numbers a record is described, roughly: public values may repeat."""
+def _counted(X_public: pd.DataFrame, max_categories: int | None) -> tuple[int, int]:
+    """Count numbers, and categories of all texts together."""
     n_columns, numbers = int(X_public.shape[1]), set(numeric_columns(X_public))
-    wide, most = is_wide(n_columns), max_categories or n_columns * len(X_public)
-    if wide:
+    most = max_categories or n_columns * len(X_public)
+    if is_wide(n_columns):
         most = categories_of_each(n_columns, max_categories)
     texts = [X_public[name] for name in X_public.columns if name not in numbers]
-    of_texts = sum(min(most, int(column.nunique())) + 1 for column in texts)
-    if wide:
-        return width_of(n_columns, len(numbers)) + of_texts
-    return _OF_A_NUMBER * len(numbers) + _OF_TEXTS * of_texts
+    return len(numbers), sum(min(most, int(column.nunique())) + 1 for column in texts)
+
+
+def _width(n_columns: int, n_numbers: int, of_texts: int) -> int:
+    """Count by how many numbers a record is described, roughly: public values may repeat."""
+    if is_wide(n_columns):
+        return width_of(n_columns, n_numbers) + of_texts
+    return _OF_A_NUMBER * n_numbers + _OF_TEXTS * of_texts
 
 
 def require_room(needed: int) -> None:

@@ -203,6 +203,17 @@ class CrossedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.hstack([PART * normalize(cells), PART * normalize(together)])
 
 
+def cells_of_each(n_numbers: int, bins: int) -> int:
+    """Count by how many columns of 0 and 1 each number is described at most.
+
+    Examples
+    --------
+    >>> cells_of_each(6, 20), cells_of_each(90, 20)
+    (157, 57)
+    """
+    return 2 * (bins - 1 + values_of_each(n_numbers, bins) - 1) + 1
+
+
 def values_of_each(n_numbers: int, bins: int) -> int:
     """Choose into how many bins the distinct values of each number are dealt: the fewer, the more numbers.
 
