@@ -94,7 +94,6 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
-        public_labels: str = _DEFAULT.public_labels,
         neighbours: str | None = _DEFAULT.neighbours,
         delta: float = DEFAULT_DELTA,
         preprocessing: Any = AUTO,
@@ -110,7 +109,6 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
-        self.public_labels = public_labels
         self.neighbours = neighbours
         self.delta = delta
         self.preprocessing = preprocessing
@@ -146,8 +144,8 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         budgets, X_public, public_may_overlap, scales_may_differ, ledger, spend, release_name, on_step
             As for :meth:`DPSGDClassifier.fit <collegium.DPSGDClassifier.fit>`.
         y_public : array-like, shape (n_public,), optional
-            Targets of the public records; missing ones are allowed. What they are for: ``public_labels``; and
-            their range is what ``bounds`` are if none are given.
+            Targets of the public records; missing ones are allowed. The training starts at a model of those
+            that are known, and their range is what ``bounds`` are if none are given.
 
         parties : Party, optional
             Take the steps over the records of several parties, which show one another none of them; all call
