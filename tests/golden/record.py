@@ -54,7 +54,7 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
 - Pages of studies in memory are recorded without their figures, those of streamed ones with them.
 - Halves are rounded up wherever numbers become steps of the grid, since engines have no other rule in
   common (``weighted_sums/reading.py``): covariances with Laplace noise differ in the ninth digit.
-- Direct training sees tables in fine bins beside kernel components (kind ``crossed``), where it saw ``binned``,
+- Direct training sees tables in fine bins beside kernel components (``crossed``), where it saw ``binned``,
   and takes smaller steps where features are more than there is signal for, of whatever records.
 """
 
