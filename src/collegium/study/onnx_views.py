@@ -180,7 +180,7 @@ def _crossed(graph: Graph, table: CrossedTable, records: str) -> str:
     if table._kernel is None:
         return compared
     indicators = _indicators(graph, table._encoder, table.edges_, records)
-    cells = _some(graph, indicators, table._kept)
+    cells = _some(graph, indicators, table._kept.tolist())
     cells = graph.add("Sub", cells, graph.constant(table._means, np.float32))
     cells = graph.add("Div", cells, graph.constant(table._divisors, np.float32))
     halves = [cells, _kernel(graph, table._kernel, compared)]
