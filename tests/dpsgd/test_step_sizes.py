@@ -10,7 +10,7 @@ from sklearn.base import clone
 import collegium as cg
 from collegium.dpsgd import run
 from collegium.dpsgd.by_rule import by_noise, learning_rate, n_components, noise_of, signal
-from collegium.dpsgd.losses import CrossEntropy
+from collegium.dpsgd.losses import CrossEntropy, SquaredError
 from collegium.dpsgd.settings import DPSGDSettings
 
 SETTINGS = DPSGDSettings(steps=30)
@@ -39,6 +39,12 @@ def test_as_many_features_as_there_is_signal_for_leave_the_noise_that_is_allowed
         found = by_noise(SETTINGS, plan, loss, times * enough)
         assert found == pytest.approx(usual / math.sqrt(times))
         assert noise_of(SETTINGS, plan, found) == pytest.approx(0.75 * loss.unit / math.sqrt(times))
+
+
+def test_steps_of_numbers_do_not_depend_on_how_many_features_there_are(fitted):
+    loss, plan = SquaredError(), fitted.plan_
+    assert by_noise(SETTINGS, plan, loss, 10**6) == by_noise(SETTINGS, plan, loss)
+    assert noise_of(SETTINGS, plan, by_noise(SETTINGS, plan, loss)) == pytest.approx(0.75 / 9)
 
 
 def test_a_step_is_never_larger_than_is_stable_nor_other_than_asked_for(fitted):

@@ -268,7 +268,7 @@ SECTIONS: dict[str, dict[str, Any]] = {
 }
 STUDIES: dict[str, dict[str, dict[str, Any]]] = {
     "full-batch": {},
-    "public-labels": {"descent": {"start": "public-labels"}},
+    "public-labels": {"descent": {"public_labels": "judge"}},
     "sample": {"descent": SAMPLED},
     "scale": {"descent": {**SAMPLED, "sampling": "scale"}},
     "filter": {"descent": {"filter": 1.5}},

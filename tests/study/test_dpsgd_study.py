@@ -95,10 +95,11 @@ def weights(path):
 
 
 def test_the_same_bits_come_from_a_file_a_run_and_the_estimator(folder):
-    config = study(folder, dpsgd={**SEEDED, "start": "public-labels"})
+    config = study(folder, dpsgd=SEEDED)
     run_study(config, folder / "out")
     published = weights(folder / "out")
     planned = plan_study(config).plan
+    assert planned.run.recipe.public_targets is not None
     run = DPSGDRun(planned.run.recipe, planned.data)
     learnt = run.learn()
     by_hand = run.model(learnt)[-1]
@@ -111,7 +112,6 @@ def test_the_same_bits_come_from_a_file_a_run_and_the_estimator(folder):
               y_public=public["kind"])  # fmt: skip
     linear = model.model_[-1][-1]
     assert np.array_equal(published, np.vstack([linear.coef_.T, linear.intercept_]))
-    assert plan_study(study(folder)).plan.run.recipe.start is None
 
 
 def test_what_is_published_says_what_was_done(folder, collegium):
@@ -196,7 +196,10 @@ def test_a_model_becomes_an_onnx_file(folder, collegium):
         ({"dpsgd": {"rate": 1.5, "sampling": "sample"}}, "dpsgd.rate"),
         ({"dpsgd": {"clip_norm": 0}}, "dpsgd.clip_norm must be greater than 0"),
         ({"dpsgd": {"momentum": 1}}, "dpsgd.momentum must be"),
-        ({"dpsgd": {"start": "warm"}}, "dpsgd.start must be one of zero, public-labels"),
+        (
+            {"dpsgd": {"public_labels": "warm"}},
+            "dpsgd.public_labels must be one of combine, judge",
+        ),
         ({"dpsgd": {"epochs": 3}}, "unknown key dpsgd.epochs"),
         ({"run": {"engine": "dask"}}, "run.engine means nothing to direct training"),
     ],

@@ -115,10 +115,10 @@ def by_noise(
 
     ``n_features``: of the model; where there are more than there is signal for, less noise is allowed, by the
         root of how many times as many they are: steps then end before they learn what little each of them
-        tells.
+        tells. Not of numbers, whose noise is small anyway.
     """
     few = 1.0
-    if n_features is not None:
+    if n_features is not None and loss.heeds_width:
         enough = n_components(signal(plan), loss.n_sides, of_images=True)
         few = math.sqrt(min(1.0, max(enough, 1) / n_features))
     return few * NOISE * loss.unit / noise_of(settings, plan, 1.0)

@@ -26,12 +26,13 @@ from collegium.dpsgd.ensemble_choice import Choice, choose, taught_by_beliefs
 from collegium.dpsgd.estimator_base import AUTO, Answering, DPSGDEstimator
 from collegium.dpsgd.linear_model import as_rows
 from collegium.dpsgd.progress import OnStep
+from collegium.dpsgd.public_labels import judged_unseen
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings, Sampling
 from collegium.dpsgd.student import DistilledStudent
 from collegium.errors import InputError
 from collegium.evaluation.quality import (
-    STARTED,
+    LEARNT,
     Quality,
     judge_by_itself,
     measure_quality,
@@ -135,6 +136,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         Budgets and spending by group: ``privacy_.by_group()``.
     noise_ : float
         Standard deviation of the noise that all steps left in a score of a row of unit length. Public.
+    public_labels_ : PublicLabels or None
+        What public labels added, where there are any: ``print(model.public_labels_.in_words)``.
     plan_ : DPSGDPlan
         Rates, clips and noise: from public numbers alone.
     steps_taken_ : int
@@ -248,8 +251,9 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         X_public : array-like or DataFrame, shape (n_public, n_features), optional
             Public records: what preprocessing is fitted to.
         y_public : array-like, shape (n_public,), optional
-            Their classes; missing ones are allowed. The training starts at a model of those that are known,
-            fitted without noise, which costs nobody anything.
+            Their classes; missing ones are allowed. A model of those that are known is combined with that of
+            the private records, weighted by how right each is, if that is better: ``public_labels_`` says
+            what each is worth. It costs nobody anything.
         public_may_overlap : bool, default=False
             Whether public records may equal private ones. By default more than a handful are refused.
         scales_may_differ : bool, default=False
@@ -346,7 +350,14 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             there = ~np.isnan(known)
             truth[there] = self.classes_[known[there].astype(np.intp)]
         beliefs = beliefs_of(model, prepared, self.classes_)
-        found = measure_quality(self.classes_, truth, predicted, beliefs, STARTED, self.goal)
+        combined, is_student = (
+            self.public_labels_,
+            self.choice_ is not None and self.choice_.student,
+        )
+        if combined is not None and known is not None and not is_student:
+            found = judged_unseen(combined, known, self.classes_, self.goal)
+        else:
+            found = measure_quality(self.classes_, truth, predicted, beliefs, LEARNT, self.goal)
         return self._worded(judge_by_itself(self.classes_, predicted) if found is None else found)
 
     def _recipe(self, X_public: Any) -> DPSGDRecipe:

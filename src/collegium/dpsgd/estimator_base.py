@@ -20,18 +20,24 @@ from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets, as_budgets
 from collegium.checks import shown
 from collegium.data.record_kinds import kind_of_records
-from collegium.data.tables import as_records, take_rows
+from collegium.data.tables import as_records
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.between_parties import refuse_alone, together
-from collegium.dpsgd.by_rule import USUAL_VIEW, mostly_noise, noise_of, with_components
+from collegium.dpsgd.by_rule import USUAL_VIEW, mostly_noise, with_components
 from collegium.dpsgd.footprint import GIGABYTE, PROGRAM, bytes_of, require_room, working_bytes
 from collegium.dpsgd.linear_model import as_rows, linear_model
 from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.optimiser import State
 from collegium.dpsgd.progress import Lines, OnStep, Watch
-from collegium.dpsgd.public_start import public_start
+from collegium.dpsgd.public_labels import PublicLabels
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun, planned
-from collegium.dpsgd.settings import FULL_BATCH, MOST_COMPONENTS, SAMPLE, DPSGDSettings, Sampling
+from collegium.dpsgd.settings import (
+    FULL_BATCH,
+    MOST_COMPONENTS,
+    SAMPLE,
+    DPSGDSettings,
+    Sampling,
+)
 from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
 from collegium.errors import InputError, StudentWarning, frames_to_user
 from collegium.models.catalogue import build_preprocessing
@@ -222,9 +228,7 @@ class DPSGDEstimator(Face):
         self._rehearse(run)
         _warn(mostly_noise(run.plan, run.loss))
         _warn(too_large_for_noise(recipe.dpsgd, run.plan, run.learning_rate, run.loss))
-        start = start_from_public(run, y_public)
-        if start is not None:
-            run.recipe = replace(run.recipe, start=start)
+        run.recipe = replace(run.recipe, public_targets=y_public)
         if recipe.noise_seed is None:
             tell_of_fits_before(run.records, ledger is None)
         # Whoever keeps a told progress keeps this, too: of the run, only what is published is in it.
@@ -258,8 +262,14 @@ class DPSGDEstimator(Face):
         _warn(steadiness.complaint(run.learning_rate))
         self.privacy_: PrivacyStatement = with_what_called(learnt.privacy)
         self.steps_taken_: int = learnt.account.steps
-        self.noise_ = noise_of(recipe.dpsgd, run.plan, run.learning_rate)
-        self.model_ = published(learnt.state)
+        self.noise_ = run.noise_left
+        self.public_labels_: PublicLabels | None = run.with_public_labels(learnt)
+        if self.public_labels_ is None:
+            self.model_ = published(learnt.state)
+        else:
+            self.model_ = run.view.published(answering(run.model(learnt)))
+            for line in self.public_labels_.notes:
+                _warn(line)
         return run
 
     def _rehearse(self, run: DPSGDRun) -> None:
@@ -315,23 +325,6 @@ class _InProcess(DPSGDMemory):
 
     def charge(self, steps: int) -> None:
         self.steps = steps
-
-
-def start_from_public(run: DPSGDRun, y_public: NDArray[Any] | None) -> Floats | None:
-    """Start from public records whose targets are known, also those that owners let be published."""
-    records, parts = run.records, []
-    if y_public is not None:
-        known = np.flatnonzero(~np.isnan(y_public))
-        parts.append(
-            (take_rows(records.X_public, known), y_public[known].astype(records.codes.dtype))
-        )
-    if records.given is not None:
-        parts.append((records.given.X, records.given.codes))
-    if not sum(len(targets) for _, targets in parts):
-        return None
-    seen = [as_rows(run.view.of(X), "public records") for X, _ in parts]
-    targets = np.concatenate([targets for _, targets in parts])
-    return public_start(np.concatenate(seen), targets, run.loss)
 
 
 def usual_preprocessing(X_public: Any) -> Any:

@@ -38,6 +38,11 @@ class Loss(Protocol):
         """A difference of scores that matters: noise is measured in it."""
         ...
 
+    @property
+    def heeds_width(self) -> bool:
+        """Whether steps are shorter where there are more features than signal."""
+        ...
+
     def errors(self, scores: Floats, targets: NDArray[Any]) -> Floats:
         """Gradient of each record's loss with respect to its scores, shape (n_records, n_outputs)."""
         ...
@@ -53,6 +58,7 @@ class CrossEntropy:
     n_classes: int
     bend = 0.5
     unit = 1.0  # a logit
+    heeds_width = True
 
     @property
     def n_sides(self) -> int:
@@ -80,7 +86,8 @@ class SquaredError:
     n_outputs: int = 1
     n_sides = 2
     bend = 1.0
-    unit = 1 / 3  # a sixth of what lies between the bounds
+    unit = 1 / 9  # an eighteenth of what lies between the bounds
+    heeds_width = False  # each step that is not taken is missing from the size of predictions
 
     def errors(self, scores: Floats, targets: NDArray[Any]) -> Floats:
         """Score less target, within [-1, 1]."""

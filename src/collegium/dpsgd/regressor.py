@@ -144,8 +144,9 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         budgets, X_public, public_may_overlap, scales_may_differ, ledger, spend, release_name, on_step
             As for :meth:`DPSGDClassifier.fit <collegium.DPSGDClassifier.fit>`.
         y_public : array-like, shape (n_public,), optional
-            Targets of the public records; missing ones are allowed. The training starts at a model of those
-            that are known, and their range is what ``bounds`` are if none are given.
+            Targets of the public records; missing ones are allowed. A model of those that are known
+            is combined with that of the private records if that is better (``public_labels_``), and their
+            range is what ``bounds`` are if none are given.
 
         parties : Party, optional
             Take the steps over the records of several parties, which show one another none of them; all call

@@ -24,7 +24,7 @@ from collegium.accounting.statement import PrivacyStatement, large_deltas
 from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
 from collegium.dpsgd.account import DPSGDAccount
-from collegium.dpsgd.by_rule import curvature, learning_rate, with_components
+from collegium.dpsgd.by_rule import curvature, learning_rate, noise_of, with_components
 from collegium.dpsgd.filtered import Filtered
 from collegium.dpsgd.footprint import require_room, working_bytes
 from collegium.dpsgd.grid import MAX_NOISE, noisy
@@ -33,8 +33,9 @@ from collegium.dpsgd.linear_sums import InMemory, Terms, blocks_of, require_exac
 from collegium.dpsgd.losses import CrossEntropy, Loss, SquaredError
 from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.optimiser import State, stepped
+from collegium.dpsgd.public_labels import PublicLabels, with_public_labels
 from collegium.dpsgd.sampling import Sample
-from collegium.dpsgd.settings import FULL_BATCH, DPSGDSettings
+from collegium.dpsgd.settings import COMBINE, FULL_BATCH, DPSGDSettings
 from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.features.network_features import brought_by
 from collegium.models.trial import one_line_about
@@ -102,6 +103,8 @@ class DPSGDRecipe:
     ``start``: parameters to start from, made of public things alone; default: zeros.
     ``bounds``: of numbers that are predicted, public; None: classes are. Records then hold, in place of class
         numbers, targets that were brought from these bounds to [-1, 1].
+    ``public_targets`` (n_public,): of public records, as the loss takes them, NaN where unknown: what they
+        teach is combined with what private records did.
     """
 
     dpsgd: DPSGDSettings = field(default_factory=DPSGDSettings)
@@ -110,6 +113,7 @@ class DPSGDRecipe:
     noise_seed: int | None = None
     start: Floats | None = None
     bounds: tuple[float, float] | None = None
+    public_targets: NDArray[Any] | None = None
 
     def noise(self) -> NoisySum:
         """Make the source of privacy noise."""
@@ -193,6 +197,7 @@ class DPSGDRun:
         if said:
             self.observer.note(said)
         self.n_threads = n_threads
+        self._combined: dict[int, tuple[State, PublicLabels]] = {}
         settings = recipe.dpsgd
         self.plan: DPSGDPlan = planned(settings, records.budgets, relation, records.delta_0)
         self.loss: Loss = (
@@ -364,9 +369,59 @@ class DPSGDRun:
         )  # how many features there are follows from no value
         return int(self.view.of_private(one).shape[1]) + 1
 
+    @property
+    def noise_left(self) -> float:
+        """Standard deviation that all steps leave in a score of a row of unit length."""
+        return noise_of(self.recipe.dpsgd, self.plan, self.learning_rate)
+
+    @property
+    def weight_of_private(self) -> float:
+        """Of what the steps learnt in the model, and so of their noise: 1 but for public labels."""
+        return next((found.weights[0] for _, found in self._combined.values()), 1.0)
+
     def model(self, learnt: Learnt) -> Any:
         """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""
-        return linear_model(learnt.state.parameters, self.records.classes, self.recipe.bounds)
+        found = self.with_public_labels(learnt)
+        parameters = learnt.state.parameters if found is None else found.parameters
+        return linear_model(parameters, self.records.classes, self.recipe.bounds)
+
+    def with_public_labels(self, learnt: Learnt) -> PublicLabels | None:
+        """Combine what was learnt with what public labels teach; None where there are none, or not wanted."""
+        kept = self._combined.get(id(learnt.state))
+        if kept is None:
+            labelled = self.labelled(self.recipe.public_targets)
+            if self.recipe.dpsgd.public_labels != COMBINE or labelled is None:
+                return None
+            rows, targets = labelled
+            names = self.records.classes if self.recipe.bounds is None else np.empty(0)
+            kept = (
+                learnt.state,
+                with_public_labels(
+                    learnt.state.parameters, rows, targets, names, self.noise_left, self.recipe.seed
+                ),
+            )
+            self._combined = {id(learnt.state): kept}
+        return kept[1]
+
+    def labelled(self, targets: NDArray[Any] | None) -> tuple[Floats, NDArray[Any]] | None:
+        """Show public records whose targets are known, also those that owners let be published.
+
+        ``targets`` (n_public,): as the loss takes them; NaN where unknown.
+        Returns: rows of unit length, and their targets; None where there are none.
+        """
+        records, parts = self.records, []
+        if targets is not None:
+            known = np.flatnonzero(~np.isnan(targets))
+            rows = as_rows(take_rows(self.X_seen, known), "public records")
+            parts.append((rows, targets[known].astype(records.codes.dtype)))
+        if records.given is not None:
+            seen = as_rows(self.view.of(records.given.X), "public records")
+            parts.append((seen, records.given.codes))
+        if not sum(len(one) for _, one in parts):
+            return None
+        return np.concatenate([rows for rows, _ in parts]), np.concatenate(
+            [one for _, one in parts]
+        )
 
 
 def _is_exact(preprocessing: Any) -> bool:

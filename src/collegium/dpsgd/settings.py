@@ -12,6 +12,7 @@ from collegium.parameters import Settings, same_as, setting
 MOST_SIZE = 1e6
 """Of steps and norms: what is larger is a slip of the pen."""
 FULL_BATCH, SAMPLE, SCALE = "full-batch", "sample", "scale"
+COMBINE, JUDGE = "combine", "judge"
 MOST_COMPONENTS, WHITENING = 800, 0.75
 """Principal components of public records, where nothing else is said: how many at most, how far whitened."""
 
@@ -84,6 +85,13 @@ class DPSGDSettings(Settings):
         kind="text",
         choices=("zero-out", "replace-one"),
         example='"replace-one"',
+    )
+    public_labels: str = setting(
+        COMBINE,
+        "What public records with known classes are for; it costs nobody anything. combine: a model of them "
+        "is combined with that of the private records, weighted by how right each is, if that is better. "
+        "judge: they only tell how good the model is.",
+        choices=(COMBINE, JUDGE),
     )
     accountant: str = setting(
         "pld",

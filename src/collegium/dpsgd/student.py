@@ -13,7 +13,6 @@ from collegium.distillation.goal import ACCURACY, BALANCED, answering
 from collegium.distillation.rehearsal import rehearse_student
 from collegium.distillation.share_matching import match_shares
 from collegium.distillation.supervised import beliefs_of
-from collegium.dpsgd.by_rule import noise_of
 from collegium.dpsgd.ensemble_choice import Choice, choose, taught_by_beliefs
 from collegium.dpsgd.run import DPSGDRun
 from collegium.models.trial import one_line_about
@@ -98,7 +97,7 @@ class DistilledStudent:
             student = taught_by_beliefs(self._estimator, seen, beliefs, classes, run.observer.note)
             if self._shares is not None:
                 student = match_shares(student, self._seen, classes, self._shares)
-        noise = noise_of(run.recipe.dpsgd, run.plan, run.learning_rate)
+        noise = run.noise_left * run.weight_of_private
         choice = choose(noise, model, student, run.X_seen, self._seen, run.recipe.seed)
         if not choice.student:
             return published_model(run, model, self._goal), choice

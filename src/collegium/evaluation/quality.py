@@ -45,8 +45,8 @@ from collegium.errors import InputError
 Floats = NDArray[np.float64]
 
 TEST, PUBLIC, RELEASED = "test records", "public records", "released answers"
-STARTED, NOTHING_KNOWN = "public records it started from", "no known class"
-HELD_OUT = "held-out records"
+LEARNT, NOTHING_KNOWN = "public records it learnt from", "no known class"
+HELD_OUT, PUBLIC_UNSEEN = "held-out records", "public records, cross-validated"
 
 
 class Judged(StrEnum):
@@ -63,7 +63,8 @@ _PUBLIC_IN_WORDS = {
 _IN_WORDS = {
     TEST: "public test records",
     HELD_OUT: "records that were held out of the fit",
-    STARTED: "public records (whose true classes it started from, which flatters it)",
+    LEARNT: "public records (whose true classes it learnt from, which flatters it)",
+    PUBLIC_UNSEEN: "public records (each by a copy of the model that had not learnt its class)",
     RELEASED: "released answers (which are noisy, and which it learnt from)",
 }
 _LEVEL = 0.025
@@ -126,8 +127,9 @@ class Quality:
         goal; by default, more often right); None where that cannot be told.
     ``tells_apart``: whether it tells classes apart, however often it is right; None where that cannot be
         told.
-    ``measured_on``: "test records", "public records", "released answers", "public records it started from",
-        or "no known class", where figures are NaN and only what it names is known.
+    ``measured_on``: "test records", "public records", "released answers", "public records it learnt from",
+        "public records, cross-validated", or "no known class", where figures are NaN and only what it names
+        is known.
     ``n``: how many of them.
     ``accuracy``: share of its answers that are right; of released answers, the share (of histograms: of
         the votes, on average over the noise) that say the same.

@@ -18,7 +18,7 @@ from collegium.planner.facts import Facts
 DIRECT, TOGETHER, VOTES = "direct training", "direct training and a student", "votes (PATE)"
 Sections = dict[str, dict[str, Any]]
 _WHY = {
-    "kernel": "for images: similarities to public images, in scattering features; a linear model on "
+    "kernel": "for images: similarities to public images, in patches and wavelets; a linear model on "
     "them did best in our measurements (docs/results/dpsgd.md)",
     "crossed": "for tables: each number as the bin it is in, and similarities to public records, so that a "
     "linear model can follow curves, and columns that act together",

@@ -18,6 +18,8 @@ MEASURES = {
 }
 NOT_KNOWN = "cannot be predicted without public labels (a few hundred would do)"
 """The basis of an interval that holds all that is possible."""
+_SAME = 0.005
+"""By how much a model must beat a constant answer to be called better: public shares are no more exact."""
 _WIDE = 1.645
 """Standard errors on each side: nine in ten."""
 _DOUBT = 0.5
@@ -52,7 +54,7 @@ class Expected:
     @property
     def is_better(self) -> bool | None:
         """Whether it beats always naming one class; None where nobody can know."""
-        return None if self.floor is None else self.middle > self.floor
+        return None if self.floor is None else self.middle > self.floor + _SAME
 
     def in_words(self) -> str:
         """One line."""

@@ -22,6 +22,7 @@ from collegium.dpsgd.by_rule import with_components
 from collegium.dpsgd.classifier import DPSGDClassifier
 from collegium.dpsgd.footprint import PROGRAM, bytes_of, require_room, working_bytes
 from collegium.dpsgd.run import RELATIONS
+from collegium.dpsgd.settings import COMBINE
 from collegium.errors import InputError
 from collegium.notebooks import InNotebooks
 from collegium.pate.classifier import PATEClassifier
@@ -29,6 +30,7 @@ from collegium.planner.candidates import Candidate, Sections, direct
 from collegium.planner.expected import (
     MEASURES,
     Expected,
+    at_least,
     from_experience,
     from_labels,
     score_in_words,
@@ -251,19 +253,24 @@ def recommend_from(
         )
     else:
         alone, half, steps = rehearsal.alone(), rehearsal.alone(0.5), None
+        is_combined = not is_by_votes and facts.dpsgd.public_labels == COMBINE
         if not is_by_votes and share_of_more(facts, alone.n) < _MANY_MORE:
             steps = rehearsal.steps_of_known(facts.signal)
 
         def expected_at(signal: float) -> Expected:
             here = tried[candidate.name] if signal == facts.signal else at(signal)
-            cost = max(0.0, at(NO_NOISE).score - here.score)
+            # Without noise, few stand-ins are learnt by heart: less than they teach, then.
+            most = max(at(NO_NOISE).score, alone.score)
+            cost = max(0.0, most - here.score)
             return from_labels(
                 facts, alone, half, cost, n_test, steps if signal == facts.signal else None
             )
 
         expected = expected_at(facts.signal)
         notes += _if_useless(facts, expected_at)
-        notes += _of_public_labels(expected, alone)
+        notes += _of_public_labels(expected, alone, is_combined)
+        if is_combined:
+            expected = at_least(expected, alone)
     notes += _of_shape(facts)
     if X_test is not None and (apart := rehearsal.apart_from(X_test)) > _OTHERS:
         notes.append(
@@ -349,14 +356,20 @@ class _Scores:
         return low + max(0.0, high - low) * min(1.0, math.log(signal / base) / math.log(4))
 
 
-def _of_public_labels(expected: Expected, alone: Rehearsed) -> list[str]:
-    """Say so where public labels alone do as well: then nobody's budget need be spent."""
-    if alone.score < expected.middle:
+def _of_public_labels(expected: Expected, alone: Rehearsed, is_combined: bool) -> list[str]:
+    """Say what public labels are worth, and where they do as well: then nobody's budget need be spent."""
+    worth = score_in_words(alone.score, expected.measure)
+    if alone.score >= expected.middle:
+        return [
+            f"the public labels alone are enough for this ({expected.measure} {worth}), at no cost to "
+            "anybody: "
+            "consider whether private records are needed"
+        ]
+    if not is_combined:
         return []
     return [
-        f"the public labels alone are enough for this ({expected.measure} "
-        f"{score_in_words(alone.score, expected.measure)}), at no cost to anybody: consider whether private "
-        "records are needed"
+        f"{alone.n:,} public labels alone would make a model with {expected.measure} {worth}; it is "
+        "combined with that of the private records where that helps, at no cost to anybody"
     ]
 
 

@@ -41,7 +41,8 @@ def settled(config: StudyConfig, X_public: Any) -> StudyConfig:
         return replace(config, preprocessing=replace(config.preprocessing, kind="components"))
     is_table = isinstance(X_public, pd.DataFrame)
     has_text = is_table and not all(map(_is_number, X_public.dtypes))
-    kind = config.kind.usual_view(is_table, has_text)
+    are_images = getattr(X_public, "ndim", 2) > 2
+    kind = config.kind.usual_view(is_table, has_text, are_images)
     return replace(config, preprocessing=replace(config.preprocessing, kind=kind))
 
 

@@ -324,7 +324,7 @@ class Preprocessing(Settings):
     kind: str | None = setting(
         None,
         "Left out: tabular for a table in which public records have text, none otherwise; with method dpsgd, "
-        "crossed for any table; with [features], components. "
+        "crossed for any table, and kernel for images; with [features], components. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; binned: beside these, in which bin each number is; crossed: fine "
         "bins, and columns that act together, best for method dpsgd; pixels: flattened images in [0, 1]; "

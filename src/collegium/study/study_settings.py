@@ -271,8 +271,11 @@ class Kind:
     def check(self, config: StudyConfig) -> None:
         """Refuse what its own keys make impossible."""
 
-    def usual_view(self, is_table: bool, has_text: bool) -> str:
-        """Name the preprocessing of records for which none is given."""
+    def usual_view(self, is_table: bool, has_text: bool, are_images: bool = False) -> str:
+        """Name the preprocessing of records for which none is given.
+
+        ``are_images``: whether they come as images, and not as rows.
+        """
         return "tabular" if is_table and has_text else "none"
 
     def noise_is_seeded(self, config: StudyConfig) -> bool:

@@ -16,14 +16,12 @@ from collegium.budgets import Budgets
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.between_parties import refuse_alone
 from collegium.dpsgd.by_rule import mostly_noise
-from collegium.dpsgd.estimator_base import start_from_public
 from collegium.dpsgd.ledgered import DPSGDSpending, allow, relation_of
 from collegium.dpsgd.optimiser import State
 from collegium.dpsgd.run import RELATIONS, DPSGDRecipe, DPSGDRun, Learnt, Summands
 from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
 from collegium.dpsgd.streamed import remove_feature_shards
 from collegium.dpsgd.student import DistilledStudent, published_model
-from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost
@@ -44,7 +42,6 @@ from collegium.study.methods.dpsgd.checkpoint import FolderDPSGDMemory
 from collegium.study.methods.dpsgd.page import dpsgd_page, dpsgd_report
 from collegium.study.methods.dpsgd.recipe import dpsgd_recipe_of
 from collegium.study.methods.dpsgd.result import DPSGDResult, measured, unjudged
-from collegium.study.methods.dpsgd.settings import FROM_LABELS, DPSGDSection
 from collegium.study.methods.dpsgd.shown import plan_blocks, plan_numbers, used_in_words
 from collegium.study.methods.dpsgd.student import distilled_student_of
 from collegium.study.methods.dpsgd.terms import DPSGDTerms
@@ -130,10 +127,7 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
         granted = taking_part.budgets
         taking_part = _with_everybody(study, taking_part, relation)
         run = DPSGDRun(recipe, taking_part, memory, study.observer, relation, threads)
-        labelled = _known_codes(data) if config.of(DPSGDSection).start == FROM_LABELS else None
-        start = start_from_public(run, labelled)
-        if start is not None:
-            run.recipe = replace(run.recipe, start=start)
+        run.recipe = replace(recipe, public_targets=_known_codes(data))
         believer = distilled_student_of(config, run)
         return DPSGDStudyPlan(config, data, run, granted, study.parties, believer)
 
@@ -167,13 +161,10 @@ def _with_everybody(
     return learnt_together(study.parties, records, neighbours=about.name)
 
 
-def _known_codes(data: StudyData) -> NDArray[np.float64]:
-    """Class numbers of public records; NaN where none is known."""
+def _known_codes(data: StudyData) -> NDArray[np.float64] | None:
+    """Class numbers of public records, NaN where unknown; None where none is known."""
     if data.y_public is None:
-        raise InputError(
-            f"dpsgd.start = {FROM_LABELS!r}, and no class of a public record is known: give data.public a "
-            "column of them, or leave start out"
-        )
+        return None
     codes = pd.Index(data.classes).get_indexer(pd.Index(data.y_public))
     return np.where(codes >= 0, codes, np.nan)
 
@@ -400,6 +391,10 @@ def _rehearse(planned: DPSGDStudyPlan) -> Any:
 def _published(
     config: StudyConfig, run: DPSGDRun, learnt: Learnt, believer: DistilledStudent | None
 ) -> Any:
+    labels = run.with_public_labels(learnt)
+    if labels is not None:
+        for line in dict.fromkeys((labels.in_words, *labels.notes)):
+            run.observer.note(line)
     if believer is None:
         return published_model(run, run.model(learnt), config.student.goal)
     better, choice = believer.taught(run.model(learnt))
@@ -424,7 +419,7 @@ def _report(
     )
     is_student = config.has_student and not (path.exists() and path.read_bytes() == direct)
     with one_line_about("the model", f"asked about the {asked} records"):
-        effects, quality = measured(config, run.plan, data, model, is_student)
+        effects, quality = measured(config, run, data, learnt, model, is_student)
     tested = quality is not None and data.X_test is not None and data.y_test is not None
     result = DPSGDResult(
         folder=folder,

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from collegium.data.class_shares import as_class_shares
+from collegium.dpsgd.public_labels import judged_unseen
+from collegium.dpsgd.run import DPSGDRun, Learnt
 from collegium.evaluation.effects import Effects, StudentAnswers, effects_of
 from collegium.evaluation.quality import (
+    LEARNT,
     PUBLIC,
-    STARTED,
     TEST,
     Quality,
     beliefs_about,
@@ -22,7 +24,6 @@ from collegium.evaluation.quality import (
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.report.sections import Banner, Block, Paragraph
 from collegium.study.config import StudyConfig
-from collegium.study.methods.dpsgd.settings import FROM_LABELS, DPSGDSection
 from collegium.study.result import ModelResult
 from collegium.study.study_data import StudyData
 
@@ -68,14 +69,22 @@ def unjudged(data: StudyData, model: Any, is_student: bool) -> tuple[str, str]:
 
 
 def measured(
-    config: StudyConfig, plan: DPSGDPlan, data: StudyData, model: Any, is_student: bool
+    config: StudyConfig,
+    run: DPSGDRun,
+    data: StudyData,
+    learnt: Learnt,
+    model: Any,
+    is_student: bool,
 ) -> tuple[Effects, Quality | None]:
     """Compare a model with public truth, where it is known."""
-    flattered = config.of(DPSGDSection).start == FROM_LABELS and not is_student
-    started = STARTED if flattered else PUBLIC
+    plan, targets, labels = run.plan, run.recipe.public_targets, run.with_public_labels(learnt)
+    public = LEARNT if labels is not None and labels.weights[1] else PUBLIC
     answers = quality = None
-    for X, y, where in ((data.X_test, data.y_test, TEST), (data.X_public, data.y_public, started)):
+    for X, y, where in ((data.X_test, data.y_test, TEST), (data.X_public, data.y_public, public)):
         if quality is not None or X is None or y is None:
+            continue
+        if where != TEST and labels is not None and targets is not None and not is_student:
+            quality = judged_unseen(labels, targets, data.classes, config.student.goal)
             continue
         predicted = np.asarray(model.predict(X))
         beliefs = beliefs_about(model, X, data.classes)

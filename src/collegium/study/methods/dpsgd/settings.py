@@ -7,11 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from collegium.dpsgd.settings import MOST_COMPONENTS, WHITENING, DPSGDSettings
-from collegium.parameters import setting
 from collegium.study.sections import NOISE, NOISE_SEED, Preprocessing
 from collegium.study.study_settings import OF_VOTES_ALONE, Kind, StudyConfig, is_asked_for
 
-ZERO, FROM_LABELS = "zero", "public-labels"
 _WITH_COMPONENTS = (None, "principal", "binned", "crossed", "scattering", "kernel", "components")
 
 
@@ -19,12 +17,6 @@ _WITH_COMPONENTS = (None, "principal", "binned", "crossed", "scattering", "kerne
 class DPSGDSection(DPSGDSettings):
     """Direct training (method dpsgd): noisy steps, each over clipped gradients of the private records."""
 
-    start: str = setting(
-        ZERO,
-        "zero: every weight begins at 0. public-labels: at a model of the public records whose classes are "
-        "known, which costs nobody anything; these records then say less about how good the model is.",
-        choices=(ZERO, FROM_LABELS),
-    )
     noise: str = NOISE
     noise_seed: int = NOISE_SEED
 
@@ -67,8 +59,10 @@ class DPSGDKind(Kind):
             return sections
         return {**sections, seen.section: replace(seen, components=MOST_COMPONENTS)}
 
-    def usual_view(self, is_table: bool, has_text: bool) -> str:
+    def usual_view(self, is_table: bool, has_text: bool, are_images: bool = False) -> str:
         """See of any table in which bin each number is, and how columns act together."""
+        if are_images:
+            return "kernel"
         return "crossed" if is_table else super().usual_view(is_table, has_text)
 
     def noise_is_seeded(self, config: StudyConfig) -> bool:
