@@ -91,6 +91,16 @@ def test_another_share_of_classes_is_noticed() -> None:
     same = with_public_labels(truth, X, y, np.array(["well", "ill"]), seed=0)
     assert not same.notes
     assert "of another time or place" in found.notes[0]
+    # Private records have the shares that count: nothing is moved towards those of selected labels.
+    assert found.chosen != "scaled"
+
+
+def test_records_of_another_place_are_noticed() -> None:
+    """What the model is sure of is not so there: another truth, which agrees with it half of the way."""
+    X, y, truth = labelled(2000, 2, seed=6, sharpness=8.0)
+    elsewhere = np.where(np.random.default_rng(0).random(2000) < 0.35, 1 - y, y)
+    found = with_public_labels(truth, X, elsewhere, np.arange(2), seed=0)
+    assert "and expects" in found.notes[0]
 
 
 @pytest.mark.parametrize("n", [1, 10, 39])
@@ -106,6 +116,7 @@ def test_a_class_without_labels_is_never_unlearnt() -> None:
     some = y != 2
     found = with_public_labels(truth, X[some], y[some], np.arange(4), seed=0)
     assert found.chosen == PRIVATE and np.array_equal(found.parameters, truth)
+    assert "at least 2 records of each class" in found.in_words
 
 
 def test_the_judged_scores_never_saw_their_labels() -> None:

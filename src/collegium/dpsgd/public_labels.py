@@ -77,10 +77,14 @@ class PublicLabels:
         """One line."""
         if self.notes and not self.scores:
             return self.notes[0]
+        if not self.scores and self.n >= ENOUGH:
+            return (
+                f"{self.n:,} public labels do not show all that is to be told apart (at least 2 records of "
+                "each class): they are not used"
+            )
         if not self.scores:
             return (
-                f"{self.n:,} public labels are too few to learn from ({ENOUGH} would do, with at least 2 of "
-                "each class): they are not used"
+                f"{self.n:,} public labels are too few to learn from ({ENOUGH} would do): they are not used"
             )
         told = {name: f"{100 * score:.1f} %" for name, score in self.scores.items()}
         return (
@@ -141,7 +145,10 @@ def with_public_labels(
     }
     judged_by = {name: _asked(make, mine, theirs, known, folds) for name, make in options.items()}
     losses = {name: task.losses(scores, known) for name, scores in judged_by.items()}
+    notes = task.shifts(mine, known, names)
     chosen = _simplest(losses)
+    if notes and chosen == SCALED:  # the shares of private records are those that count
+        chosen = PRIVATE
     weights = options[chosen](mine, theirs, known)
     whole = (
         task.learnt(rows[some], known, strength) if weights.public else np.zeros_like(parameters)
@@ -157,7 +164,7 @@ def with_public_labels(
         made,
         judged_by[chosen],
         some,
-        task.shifts(mine, known, names),
+        notes,
         task.measure,
     )
 
@@ -357,10 +364,14 @@ class _Classes(_Task):
     def shifts(self, mine: Floats, known: NDArray[Any], names: NDArray[Any]) -> tuple[str, ...]:
         beliefs, codes = self.beliefs(mine), known.astype(np.intp)
         n, shares = len(codes), np.bincount(codes, minlength=self._n) / len(codes)
-        constant = -np.log(shares[codes])
-        gain = constant - self.losses(mine, known)
-        if gain.mean() < 2 * gain.std() / np.sqrt(n):
-            return ()  # the model is mostly noise: it expects nothing
+        sure, right = beliefs.max(axis=1), beliefs.argmax(axis=1) == codes
+        too_sure = float(sure.mean() - right.mean())
+        if too_sure > max(_FAR, _SURE * float(np.std(sure - right)) / np.sqrt(n)):
+            return (
+                f"the model of the private records is right about {100 * right.mean():.0f} % of the public "
+                f"labels, and expects {100 * sure.mean():.0f} %: public records may be of another time or "
+                "place, or were selected",
+            )
         expected = beliefs.mean(axis=0)
         error = np.sqrt((beliefs * (1 - beliefs)).sum(axis=0)) / n
         off = np.abs(shares - expected)
