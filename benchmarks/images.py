@@ -4,9 +4,9 @@ Everybody grants ε (1), δ = 1e-5, records are blanked, noise is seeded: these 
 training images; each split deals the 10,000 test images to 9,000 public ones, whose labels nobody sees, and
 1,000 test ones.
 
-    python benchmarks/images.py --data-dir DATA --dataset mnist
-    python benchmarks/images.py --data-dir DATA --dataset fashion_mnist --student none
-    python benchmarks/images.py --train TRAIN.npz --test TEST.npz --student none
+    python -m benchmarks.images --data-dir DATA --dataset mnist
+    python -m benchmarks.images --data-dir DATA --dataset fashion_mnist --student none
+    python -m benchmarks.images --train TRAIN.npz --test TEST.npz --student none
 
 The .npz files hold ``X`` (n, height, width, channels) and ``y``. ``--keep-wavelets`` computes what does not
 depend on a split once, 16 images at a time: several times faster for three splits, but minutes and memory are

@@ -46,6 +46,8 @@ _MOST_SQUARED = 2048
 """Features up to which a matrix of all pairs is made."""
 _MUCH_SIGNAL = 200
 """For each class: where more components of images begin to pay."""
+_ENOUGH_SIGNAL = 1000
+"""For each class: where it pays to stop early because there are many features."""
 _COMPONENTS: dict[type, str] = {
     KernelComponents: "n_components",
     PublicComponents: "n_components",
@@ -115,12 +117,14 @@ def by_noise(
 
     ``n_features``: of the model; where there are more than there is signal for, less noise is allowed, by the
         root of how many times as many they are: steps then end before they learn what little each of them
-        tells. Not of numbers, whose noise is small anyway.
+        tells. A smaller power where the signal is below 1,000 for each class, since such steps are short
+        anyway; not of numbers, whose noise is small.
     """
     few = 1.0
     if n_features is not None and loss.heeds_width:
         enough = n_components(signal(plan), loss.n_sides, of_images=True)
-        few = math.sqrt(min(1.0, max(enough, 1) / n_features))
+        power = 0.5 * math.sqrt(min(1.0, signal(plan) / (_ENOUGH_SIGNAL * loss.n_sides)))
+        few = min(1.0, max(enough, 1) / n_features) ** power
     return few * NOISE * loss.unit / noise_of(settings, plan, 1.0)
 
 

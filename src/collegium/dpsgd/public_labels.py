@@ -84,7 +84,7 @@ class PublicLabels:
             )
         if not self.scores:
             return (
-                f"{self.n:,} public labels are too few to learn from ({ENOUGH} would do): they are not used"
+                f"{self.n:,} public labels are too few to learn from ({ENOUGH} would do): not used"
             )
         told = {name: f"{100 * score:.1f} %" for name, score in self.scores.items()}
         return (
