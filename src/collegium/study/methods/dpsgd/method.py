@@ -393,8 +393,7 @@ def _published(
 ) -> Any:
     labels = run.with_public_labels(learnt)
     if labels is not None:
-        for line in dict.fromkeys((labels.in_words, *labels.notes)):
-            run.observer.note(line)
+        run.observer.note("; ".join(dict.fromkeys((labels.in_words, *labels.notes))))
     if believer is None:
         return published_model(run, run.model(learnt), config.student.goal)
     better, choice = believer.taught(run.model(learnt))
