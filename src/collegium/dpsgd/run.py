@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from threadpoolctl import threadpool_limits
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement, large_deltas
@@ -394,12 +395,11 @@ class DPSGDRun:
                 return None
             rows, targets = labelled
             names = self.records.classes if self.recipe.bounds is None else np.empty(0)
-            kept = (
-                learnt.state,
-                with_public_labels(
+            with threadpool_limits(1):  # so that bits do not depend on how many there are
+                found = with_public_labels(
                     learnt.state.parameters, rows, targets, names, self.noise_left, self.recipe.seed
-                ),
-            )
+                )
+            kept = learnt.state, found
             self._combined = {id(learnt.state): kept}
         return kept[1]
 
