@@ -350,10 +350,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             there = ~np.isnan(known)
             truth[there] = self.classes_[known[there].astype(np.intp)]
         beliefs = beliefs_of(model, prepared, self.classes_)
-        combined, is_student = (
-            self.public_labels_,
-            self.choice_ is not None and self.choice_.student,
-        )
+        combined = self.public_labels_
+        is_student = self.choice_ is not None and self.choice_.student
         if combined is not None and known is not None and not is_student:
             found = judged_unseen(combined, known, self.classes_, self.goal)
         else:

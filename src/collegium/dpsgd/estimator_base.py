@@ -264,12 +264,9 @@ class DPSGDEstimator(Face):
         self.steps_taken_: int = learnt.account.steps
         self.noise_ = run.noise_left
         self.public_labels_: PublicLabels | None = run.with_public_labels(learnt)
-        if self.public_labels_ is None:
-            self.model_ = published(learnt.state)
-        else:
-            self.model_ = run.view.published(answering(run.model(learnt)))
-            for line in self.public_labels_.notes:
-                _warn(line)
+        for line in () if self.public_labels_ is None else self.public_labels_.notes:
+            _warn(line)
+        self.model_ = run.view.published(answering(run.model(learnt)))
         return run
 
     def _rehearse(self, run: DPSGDRun) -> None:

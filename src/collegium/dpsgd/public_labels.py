@@ -12,7 +12,7 @@ that the result is as good as the better of both, as far as so many labels can t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from collegium.checks import listed
 from collegium.distillation.goal import BALANCED, believed_shares
 from collegium.dpsgd.linear_sums import CONSTANT
+from collegium.dpsgd.losses import CrossEntropy
 from collegium.evaluation.quality import PUBLIC_UNSEEN, Quality, measure_quality
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,7 @@ _SURE = 4.0  # standard errors: beyond, what public labels and private records s
 _FAR = 0.05  # of a class's share
 _SEEN = 20  # labelled records of a class from which on it is compared
 PRIVATE, SCALED, COMBINED, PUBLIC = "private", "scaled", "combined", "public"
+_ELSEWHERE = "public records may be of another time or place, or were selected"
 _WHICH = {
     PRIVATE: "the model of the private records, as it is",
     SCALED: "the model of the private records, calibrated on the public labels",
@@ -110,33 +112,24 @@ def with_public_labels(
     ``names`` (n_classes,): of the classes; empty where numbers are predicted.
     ``noise``: standard deviation that the steps left in each parameter, which is public.
     """
-    task = _Classes(len(names)) if len(names) else _Numbers()
+    task = _Classes(names) if len(names) else _Numbers()
     some = np.sort(np.random.default_rng([seed, 9]).permutation(len(rows))[:_MOST])
-    units, known = _with_constant(rows[some]), targets[some]
+    seen, known = rows[some], targets[some]
+    units = np.hstack([seen, np.full((len(seen), 1), CONSTANT)])
     mine = units @ parameters
     as_it_is = PublicLabels(
         len(rows), PRIVATE, (1.0, 0.0), {}, parameters, mine, some, measure=task.measure
     )
     if not task.is_enough(known):
         return as_it_is
-    strange = task.contradictions(mine, known, names, noise, units)
+    strange = task.contradictions(mine, known, noise, units)
     if strange:
-        return PublicLabels(
-            len(rows),
-            PRIVATE,
-            (1.0, 0.0),
-            {},
-            parameters,
-            mine,
-            some,
-            (strange,),
-            task.measure,
-        )
+        return replace(as_it_is, notes=(strange,))
     folds = list(task.folds(known, seed))
-    strength = task.strength(rows[some], known)
+    strength = task.strength(seen, known)
     theirs = np.empty_like(mine)
     for learn, judged in folds:
-        theirs[judged] = units[judged] @ task.learnt(rows[some][learn], known[learn], strength)
+        theirs[judged] = units[judged] @ task.learnt(seen[learn], known[learn], strength)
     options = {
         PRIVATE: lambda s, t, y: _Weights(1.0, 0.0, np.zeros(mine.shape[1])),
         SCALED: lambda s, t, y: task.weighed(s, None, y),
@@ -145,27 +138,23 @@ def with_public_labels(
     }
     judged_by = {name: _asked(make, mine, theirs, known, folds) for name, make in options.items()}
     losses = {name: task.losses(scores, known) for name, scores in judged_by.items()}
-    notes = task.shifts(mine, known, names)
+    notes = task.shifts(mine, known)
     chosen = _simplest(losses)
     if notes and chosen == SCALED:  # the shares of private records are those that count
         chosen = PRIVATE
     weights = options[chosen](mine, theirs, known)
-    whole = (
-        task.learnt(rows[some], known, strength) if weights.public else np.zeros_like(parameters)
-    )
+    whole = task.learnt(seen, known, strength) if weights.public else np.zeros_like(parameters)
     made = weights.private * parameters + weights.public * whole
     made[-1] += weights.shift / CONSTANT
     scores = {name: task.score(judged_by[name], known) for name in (SCALED, COMBINED, PUBLIC)}
-    return PublicLabels(
-        len(rows),
-        chosen,
-        (weights.private, weights.public),
-        scores,
-        made,
-        judged_by[chosen],
-        some,
-        notes,
-        task.measure,
+    return replace(
+        as_it_is,
+        chosen=chosen,
+        weights=(weights.private, weights.public),
+        scores=scores,
+        parameters=made,
+        predicted=judged_by[chosen],
+        notes=notes,
     )
 
 
@@ -179,7 +168,7 @@ def judged_unseen(
     known = targets[~np.isnan(targets)].astype(np.intp)
     is_public = found.rows < len(known)  # behind them stand people of public levels
     codes = known[found.rows[is_public]]
-    beliefs = _Classes(len(classes)).beliefs(found.predicted[is_public])
+    beliefs = _Classes(classes).beliefs(found.predicted[is_public])
     shares = believed_shares(beliefs) if goal == BALANCED and len(beliefs) else 1.0
     named = classes[(beliefs / shares).argmax(axis=1)]
     return measure_quality(classes, classes[codes], named, beliefs, PUBLIC_UNSEEN, goal)
@@ -222,10 +211,6 @@ def _simplest(losses: dict[str, Floats]) -> str:
     return best
 
 
-def _with_constant(rows: Floats) -> Floats:
-    return np.hstack([rows, np.full((len(rows), 1), CONSTANT)])
-
-
 class _Task:
     """What classes and numbers differ in."""
 
@@ -238,9 +223,8 @@ class _Task:
         n_outputs = given.shape[1]
         nothing = np.zeros_like(given)
         first, second = (nothing if one is None else one for one in (mine, theirs))
-        start = np.concatenate([[1.0 if mine is not None else 0.0, 0.0], np.zeros(n_outputs)])
-        if mine is None:
-            start[1] = 1.0
+        alone = mine is None
+        start = np.concatenate([[1.0 - alone, 1.0 * alone], np.zeros(n_outputs)])
 
         def objective(at: Floats) -> tuple[float, Floats]:
             scores = at[0] * first + at[1] * second + at[2:]
@@ -253,37 +237,22 @@ class _Task:
 
         bounds = [(0.0, None), (0.0, None)] + [(None, None)] * n_outputs
         found = minimize(objective, start, jac=True, bounds=bounds, method="L-BFGS-B").x
-        if mine is None:
-            found[0] = 0.0
-        if theirs is None:
-            found[1] = 0.0
         return _Weights(float(found[0]), float(found[1]), found[2:])
 
     def total(self, scores: Floats, known: NDArray[Any]) -> tuple[float, Floats]:
         """Sum of losses, and its gradient with respect to scores."""
         raise NotImplementedError
 
-    def shifts(self, mine: Floats, known: NDArray[Any], names: NDArray[Any]) -> tuple[str, ...]:
+    def shifts(self, mine: Floats, known: NDArray[Any]) -> tuple[str, ...]:
         """Say what public labels have otherwise than private records."""
         return ()
-
-    def contradictions(
-        self,
-        mine: Floats,
-        known: NDArray[Any],
-        names: NDArray[Any],
-        noise: float,
-        units: Floats,
-    ) -> str:
-        """Say so where public labels are the opposite of what private records taught; else empty."""
-        return ""
 
 
 class _Classes(_Task):
     measure = "accuracy"
 
-    def __init__(self, n_classes: int) -> None:
-        self._n = n_classes
+    def __init__(self, names: NDArray[Any]) -> None:
+        self._names, self._n = names, len(names)
 
     def is_enough(self, known: NDArray[Any]) -> bool:
         counts = np.bincount(known.astype(np.intp), minlength=self._n)
@@ -322,25 +291,13 @@ class _Classes(_Task):
         return np.asarray(-log_softmax(scores, axis=1)[np.arange(len(codes)), codes])
 
     def total(self, scores: Floats, known: NDArray[Any]) -> tuple[float, Floats]:
-        codes = known.astype(np.intp)
-        if scores.shape[1] == 1:
-            errors = expit(scores) - codes[:, None]
-        else:
-            errors = np.asarray(softmax(scores, axis=1))
-            errors[np.arange(len(codes)), codes] -= 1.0
-        return float(self.losses(scores, known).sum()), np.asarray(errors)
+        errors = CrossEntropy(self._n).errors(scores, known.astype(np.intp))
+        return float(self.losses(scores, known).sum()), errors
 
     def score(self, scores: Floats, known: NDArray[Any]) -> float:
         return float(np.mean(self.beliefs(scores).argmax(axis=1) == known))
 
-    def contradictions(
-        self,
-        mine: Floats,
-        known: NDArray[Any],
-        names: NDArray[Any],
-        noise: float,
-        units: Floats,
-    ) -> str:
+    def contradictions(self, mine: Floats, known: NDArray[Any], noise: float, units: Floats) -> str:
         """A class's records must not score lower for it than all do, beyond noise and chance."""
         scores = np.hstack([-mine, mine]) if mine.shape[1] == 1 else mine
         scores, middle = scores - scores.mean(axis=0), units.mean(axis=0)
@@ -352,7 +309,7 @@ class _Classes(_Task):
                 continue
             by_noise = noise * np.linalg.norm(units[is_it].mean(axis=0) - middle)
             if its.mean() < -_SURE * np.hypot(by_noise, its.std() / np.sqrt(len(its))):
-                opposite.append(str(names[code]))
+                opposite.append(str(self._names[code]))
         if not opposite:
             return ""
         return (
@@ -361,7 +318,7 @@ class _Classes(_Task):
             "labels are not used"
         )
 
-    def shifts(self, mine: Floats, known: NDArray[Any], names: NDArray[Any]) -> tuple[str, ...]:
+    def shifts(self, mine: Floats, known: NDArray[Any]) -> tuple[str, ...]:
         beliefs, codes = self.beliefs(mine), known.astype(np.intp)
         n, shares = len(codes), np.bincount(codes, minlength=self._n) / len(codes)
         sure, right = beliefs.max(axis=1), beliefs.argmax(axis=1) == codes
@@ -369,8 +326,7 @@ class _Classes(_Task):
         if too_sure > max(_FAR, _SURE * float(np.std(sure - right)) / np.sqrt(n)):
             return (
                 f"the model of the private records is right about {100 * right.mean():.0f} % of the public "
-                f"labels, and expects {100 * sure.mean():.0f} %: public records may be of another time or "
-                "place, or were selected",
+                f"labels, and expects {100 * sure.mean():.0f} %: {_ELSEWHERE}",
             )
         expected = beliefs.mean(axis=0)
         error = np.sqrt((beliefs * (1 - beliefs)).sum(axis=0)) / n
@@ -378,10 +334,10 @@ class _Classes(_Task):
         code = int(np.argmax(off))
         if off[code] <= max(_FAR, _SURE * error[code]):
             return ()
+        name = str(self._names[code])
         return (
-            f"{100 * shares[code]:.0f} % of the public labels are {str(names[code])!r}, where the model of "
-            f"private records expects {100 * expected[code]:.0f} %: public records may be of another time or "
-            "place, or were selected",
+            f"{100 * shares[code]:.0f} % of the public labels are {name!r}, where the model of private "
+            f"records expects {100 * expected[code]:.0f} %: {_ELSEWHERE}",
         )
 
 
@@ -411,14 +367,7 @@ class _Numbers(_Task):
     def score(self, scores: Floats, known: NDArray[Any]) -> float:
         return float(1 - np.mean((scores[:, 0] - known) ** 2) / max(float(known.var()), 1e-12))
 
-    def contradictions(
-        self,
-        mine: Floats,
-        known: NDArray[Any],
-        names: NDArray[Any],
-        noise: float,
-        units: Floats,
-    ) -> str:
+    def contradictions(self, mine: Floats, known: NDArray[Any], noise: float, units: Floats) -> str:
         away = known - known.mean()
         together = (mine[:, 0] - mine.mean()) * away
         by_noise = noise * np.linalg.norm(away @ units) / len(away)

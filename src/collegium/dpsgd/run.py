@@ -198,7 +198,7 @@ class DPSGDRun:
         if said:
             self.observer.note(said)
         self.n_threads = n_threads
-        self._combined: dict[int, tuple[State, PublicLabels]] = {}
+        self._combined: tuple[State, PublicLabels] | None = None
         settings = recipe.dpsgd
         self.plan: DPSGDPlan = planned(settings, records.budgets, relation, records.delta_0)
         self.loss: Loss = (
@@ -378,7 +378,7 @@ class DPSGDRun:
     @property
     def weight_of_private(self) -> float:
         """Of what the steps learnt in the model, and so of their noise: 1 but for public labels."""
-        return next((found.weights[0] for _, found in self._combined.values()), 1.0)
+        return 1.0 if self._combined is None else self._combined[1].weights[0]
 
     def model(self, learnt: Learnt) -> Any:
         """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""
@@ -388,28 +388,27 @@ class DPSGDRun:
 
     def with_public_labels(self, learnt: Learnt) -> PublicLabels | None:
         """Combine what was learnt with what public labels teach; None where there are none, or not wanted."""
-        kept = self._combined.get(id(learnt.state))
-        if kept is None:
-            labelled = self.labelled(self.recipe.public_targets)
-            if self.recipe.dpsgd.public_labels != COMBINE or labelled is None:
-                return None
-            rows, targets = labelled
-            names = self.records.classes if self.recipe.bounds is None else np.empty(0)
-            with threadpool_limits(1):  # so that bits do not depend on how many there are
-                found = with_public_labels(
-                    learnt.state.parameters, rows, targets, names, self.noise_left, self.recipe.seed
-                )
-            kept = learnt.state, found
-            self._combined = {id(learnt.state): kept}
-        return kept[1]
+        if self._combined is not None and self._combined[0] is learnt.state:
+            return self._combined[1]
+        labelled = self._labelled() if self.recipe.dpsgd.public_labels == COMBINE else None
+        if labelled is None:
+            return None
+        rows, targets = labelled
+        names = self.records.classes if self.recipe.bounds is None else np.empty(0)
+        with threadpool_limits(1):  # so that bits do not depend on how many there are
+            found = with_public_labels(
+                learnt.state.parameters, rows, targets, names, self.noise_left, self.recipe.seed
+            )
+        self._combined = learnt.state, found
+        return found
 
-    def labelled(self, targets: NDArray[Any] | None) -> tuple[Floats, NDArray[Any]] | None:
+    def _labelled(self) -> tuple[Floats, NDArray[Any]] | None:
         """Show public records whose targets are known, also those that owners let be published.
 
-        ``targets`` (n_public,): as the loss takes them; NaN where unknown.
         Returns: rows of unit length, and their targets; None where there are none.
         """
-        records, parts = self.records, []
+        records, targets = self.records, self.recipe.public_targets
+        parts = []
         if targets is not None:
             known = np.flatnonzero(~np.isnan(targets))
             rows = as_rows(take_rows(self.X_seen, known), "public records")

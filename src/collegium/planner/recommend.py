@@ -362,8 +362,7 @@ def _of_public_labels(expected: Expected, alone: Rehearsed, is_combined: bool) -
     if alone.score >= expected.middle:
         return [
             f"the public labels alone are enough for this ({expected.measure} {worth}), at no cost to "
-            "anybody: "
-            "consider whether private records are needed"
+            "anybody: consider whether private records are needed"
         ]
     if not is_combined:
         return []

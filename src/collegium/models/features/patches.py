@@ -145,7 +145,6 @@ class PatchFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         images = of_image_shape(images, self.image_shape_)
         self.n_features_in_ = int(np.prod(self.image_shape_))
         self.version_ = PATCHES_VERSION
-        *_, depth = self.image_shape_
         sides = self.seen_sides_
         if min(sides) < self.patch_size + self.grid - 1:
             raise InputError(
@@ -165,11 +164,7 @@ class PatchFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         textured = variances > self.contrast_
         patches /= np.sqrt(variances + self.contrast_)[:, None]
-        if self.mirrored:
-            flipped = patches.reshape(-1, self.patch_size, self.patch_size, depth)[:, :, ::-1]
-            both = np.concatenate([patches, flipped.reshape(len(patches), -1)])
-        else:
-            both = patches
+        both = self._with_mirror_images(patches) if self.mirrored else patches
         mean = both.mean(axis=0, dtype=np.float64)
         values, vectors = linalg.eigh(np.cov((both - mean).T))
         whitening = (vectors / np.sqrt(np.maximum(values, 0.0) + _EVEN)) @ vectors.T
@@ -182,8 +177,7 @@ class PatchFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ]
         chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
         if self.mirrored:
-            flipped = chosen.reshape(-1, self.patch_size, self.patch_size, depth)[:, :, ::-1]
-            chosen = np.concatenate([chosen, flipped.reshape(len(chosen), -1)])
+            chosen = self._with_mirror_images(chosen)
         filters = whitening @ chosen.T
         self.offset_ = (mean @ filters).astype(np.float32)
         # A patch less its own mean is compared: as if filters had none.
@@ -266,6 +260,10 @@ class PatchFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             f"patches-{PATCHES_VERSION} {shape} scale={scale} grid={self.grid} "
             f"threshold={self.threshold:g} {learnt}"
         )
+
+    def _with_mirror_images(self, patches: NDArray[Any]) -> NDArray[Any]:
+        pixels = patches.reshape(len(patches), self.patch_size, self.patch_size, -1)
+        return np.concatenate([patches, pixels[:, :, ::-1].reshape(len(patches), -1)])
 
     def _of_one(self, image: Floats) -> Floats:
         size = self.patch_size

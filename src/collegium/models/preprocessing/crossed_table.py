@@ -14,7 +14,6 @@ from collegium.errors import InputError
 from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.preprocessing.binned_table import BinnedTable, edges_of, indicators_of
 from collegium.models.preprocessing.columns import check_columns, in_blocks
-from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 from collegium.models.preprocessing.wide_table import is_wide
 
 Floats = NDArray[np.float32]
@@ -144,7 +143,7 @@ class CrossedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._kernel = kernel.fit(self._table.transform(X))
         except InputError:  # most records are alike
             return
-        self._encoder = TabularEncoder("onehot", "none", self.max_categories).fit(X)
+        self._encoder = self._table._encoder
         encoded = self._encoder.transform(X)
         numbers = encoded[:, : len(self._encoder.numeric_columns_)].T
         values = values_of_each(len(numbers), self.bins)
