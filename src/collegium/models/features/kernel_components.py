@@ -11,6 +11,7 @@ from scipy import linalg
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from collegium.checks import check_positive, check_share, check_whole
 from collegium.errors import InputError
@@ -117,7 +118,11 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_whole("n_anchors", self.n_anchors)
         check_positive("length_scale", self.length_scale)
         check_share("whiten", self.whiten)
-        table = np.asarray(X)
+        with threadpool_limits(1):  # so that bits do not depend on how many there are
+            self._learn(np.asarray(X))
+        return self
+
+    def _learn(self, table: NDArray[Any]) -> None:
         self.n_variants_ = table.shape[1] if table.ndim == 3 else 1
         rows = _rows(dense_table(_variant(table, 0), "public records"))
         order = np.random.default_rng(self.random_state).permutation(len(rows))
@@ -145,7 +150,6 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.projection_ = (whitened @ directions).astype(np.float32)
         self.offset_ = (mean @ directions).astype(np.float32)
         self.n_features_in_ = int(rows.shape[1])
-        return self
 
     def transform(self, X: ArrayLike) -> Floats:
         """Apply to any records, each by itself.
