@@ -101,8 +101,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.stop()
     gateway = SparkContext._gateway
     gateway.shutdown()
-    gateway.proc.stdin.close()  # the Java program ends when nobody can tell it anything any more
+    # It would end when nobody can tell it anything any more, but processes that were forked since can.
+    gateway.proc.terminate()
     gateway.proc.wait()
+    gateway.proc.stdin.close()
     SparkContext._gateway = SparkContext._jvm = (
         None  # whoever wants Spark afterwards starts it anew
     )
