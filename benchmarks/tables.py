@@ -8,8 +8,9 @@ records. Measured on the test records: area under the ROC curve, accuracy and lo
 
 - *linear*: logistic regression on ``BinnedTable`` without privacy, its ridge chosen by cross-validation;
 - *boosting*: scikit-learn's histogram boosting without privacy, its depth chosen on a tenth;
-- *before*: ``DPSGDClassifier`` with ``BinnedTable``;
-- *now*: with the default view, no public label known; and *labels*: the same with 2,000 public labels;
+- *before*: ``DPSGDClassifier`` with ``BinnedTable`` and ``solver = "momentum"``;
+- *momentum*: the same with the default view, no public label known; and *momentum, labels*: with 2,000;
+- *now*, *labels*: by default, without and with these labels;
 - *public*: what these labels teach alone, seen in the same way.
 
 ``show`` prints means and the share of the gap between *linear* and *boosting* that is closed.
@@ -38,7 +39,7 @@ import collegium as cg
 from collegium.data.datasets import load_dataset
 from collegium.dpsgd.linear_model import as_rows
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
-from collegium.dpsgd.settings import DPSGDSettings
+from collegium.dpsgd.settings import MOMENTUM, DPSGDSettings
 from collegium.models.preprocessing import BinnedTable, CrossedTable
 from collegium.runs.records import Records
 
@@ -118,7 +119,15 @@ def without_privacy(X: Any, y: Any, X_public: Any, X_test: Any) -> Iterator[tupl
 
 
 def privately(
-    view: Any, X: Any, y: Any, X_public: Any, y_public: Any, X_test: Any, epsilons: Any, seed: int
+    view: Any,
+    solver: str | None,
+    X: Any,
+    y: Any,
+    X_public: Any,
+    y_public: Any,
+    X_test: Any,
+    epsilons: Any,
+    seed: int,
 ) -> Iterator[tuple[str, Any]]:
     """Scores of test records by what is published, without and with public labels; one descent for both."""
     names = ["a", "b", "c"][: len(epsilons)]
@@ -131,7 +140,7 @@ def privately(
         classes=np.array([0, 1]),
         X_public=X_public,
     )
-    recipe = DPSGDRecipe(DPSGDSettings(), view, seed=seed, noise_seed=seed)
+    recipe = DPSGDRecipe(DPSGDSettings(solver=solver), view, seed=seed, noise_seed=seed)
     run = DPSGDRun(recipe, records)
     learnt = run.learn()
     seen = run.view.of(X_test)
@@ -186,21 +195,34 @@ def measure(arguments: argparse.Namespace) -> None:
                     begun = time.perf_counter()
                     for model, scores in without_privacy(*part["private"], X_public, X_test):
                         write((*key, "∞", model), y_test, scores, begun)
-                views = {"now": CrossedTable(800)}
+                views: dict[str, tuple[Any, str | None]] = {"now": (CrossedTable(800), None)}
                 if budget in arguments.before:
-                    views["before"] = BinnedTable(800)
-                for view_name, view in views.items():
+                    views["momentum"] = CrossedTable(800), MOMENTUM
+                    views["before"] = BinnedTable(800), MOMENTUM
+                for view_name, (view, solver) in views.items():
                     if (*key, budget, view_name) in done:
                         continue
                     begun = time.perf_counter()
                     for model, scores in privately(
-                        view, *part["private"], X_public, y_public, X_test, BUDGETS[budget], split
+                        view,
+                        solver,
+                        *part["private"],
+                        X_public,
+                        y_public,
+                        X_test,
+                        BUDGETS[budget],
+                        split,
                     ):
-                        if view_name == "now":
-                            write((*key, budget, model), y_test, scores, begun)
-                        elif model == "now":
-                            write((*key, budget, "before"), y_test, scores, begun)
-                            break
+                        what = model if view_name == "now" else view_name
+                        if view_name == "momentum" and model == "labels":
+                            what = "momentum, labels"
+                        if (*key, budget, what) in done or (
+                            model != "now" and view_name == "before"
+                        ):
+                            continue
+                        if model == "public" and view_name != "now":
+                            continue
+                        write((*key, budget, what), y_test, scores, begun)
 
 
 def show(arguments: argparse.Namespace) -> None:
@@ -216,7 +238,7 @@ def show(arguments: argparse.Namespace) -> None:
         told = [
             f"{model} {row[model]:.4f} ± {deviation.loc[(name, budget), model]:.4f} "
             f"({100 * (row[model] - linear) / (boosting - linear):.0f} %)"
-            for model in ("before", "now", "labels", "public")
+            for model in ("before", "momentum", "momentum, labels", "now", "labels", "public")
             if model in row and np.isfinite(row[model])
         ]
         print(f"  {name}, ε = {budget}: {'; '.join(told)}")

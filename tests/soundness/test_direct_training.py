@@ -110,7 +110,7 @@ def test_30_a_filter_takes_no_samples_and_what_is_sensitive_stays_in_it():
     text = pickle.dumps((learnt.state, learnt.privacy))
     for row in digits().X[:50]:
         assert row.tobytes() not in text
-    public = {"step", "parameters", "velocity"}
+    public = {"step", "parameters", "velocity", "looks", "counts"}
     assert set(vars(learnt.state)) == public
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,15 @@ class State:
 
     ``step``: how many steps were taken, or lost.
     ``parameters``, ``velocity``: of the model, and of heavy-ball momentum.
+    ``looks`` (n, 2, d), ``counts`` (n,): where gradients were drawn, their mean, and how many they were, of
+        :mod:`collegium.dpsgd.public_solver`; else empty.
     """
 
     step: int
     parameters: Floats
     velocity: Floats
+    looks: Floats = field(default_factory=lambda: np.zeros((0, 2, 0)))
+    counts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
     @classmethod
     def at(cls, start: Floats) -> State:
@@ -33,4 +37,5 @@ class State:
 def stepped(state: State, gradient: Floats, settings: DPSGDSettings, learning_rate: float) -> State:
     """Take one step along a noisy mean gradient, with heavy-ball momentum (Polyak 1964)."""
     velocity = settings.momentum * state.velocity + gradient
-    return State(state.step + 1, state.parameters - learning_rate * velocity, velocity)
+    parameters = state.parameters - learning_rate * velocity
+    return replace(state, step=state.step + 1, parameters=parameters, velocity=velocity)

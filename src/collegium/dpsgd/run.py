@@ -35,8 +35,9 @@ from collegium.dpsgd.losses import CrossEntropy, Loss, SquaredError
 from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.optimiser import State, stepped
 from collegium.dpsgd.public_labels import PublicLabels, with_public_labels
+from collegium.dpsgd.public_solver import FEWEST, PublicSolver, can_solve, cells_of
 from collegium.dpsgd.sampling import Sample
-from collegium.dpsgd.settings import COMBINE, FULL_BATCH, DPSGDSettings
+from collegium.dpsgd.settings import COMBINE, FULL_BATCH, PUBLIC, DPSGDSettings
 from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.features.network_features import brought_by
 from collegium.models.trial import one_line_about
@@ -104,6 +105,8 @@ class DPSGDRecipe:
     ``start``: parameters to start from, made of public things alone; default: zeros.
     ``bounds``: of numbers that are predicted, public; None: classes are. Records then hold, in place of class
         numbers, targets that were brought from these bounds to [-1, 1].
+    ``n_cells``: how many of the first features were 0 and 1, where records come as they are seen; None: what
+        the preprocessing says.
     ``public_targets`` (n_public,): of public records, as the loss takes them, NaN where unknown: what they
         teach is combined with what private records did.
     """
@@ -114,6 +117,7 @@ class DPSGDRecipe:
     noise_seed: int | None = None
     start: Floats | None = None
     bounds: tuple[float, float] | None = None
+    n_cells: int | None = None
     public_targets: NDArray[Any] | None = None
 
     def noise(self) -> NoisySum:
@@ -231,6 +235,39 @@ class DPSGDRun:
         return learning_rate(settings, self.plan, self.loss, curvature(rows), width)
 
     @cached_property
+    def solver(self) -> PublicSolver | None:
+        """What makes models of gradients by way of public records; None: steps go along gradients."""
+        settings, recipe = self.recipe.dpsgd, self.recipe
+        descends = (settings.learning_rate, settings.individual_filter, recipe.start)
+        if settings.solver not in (None, PUBLIC) or any(one is not None for one in descends):
+            return None
+        n_classes = len(self.records.classes) if recipe.bounds is None else None
+        public = self.records.X_public
+        rows = None
+        # Parties must take the same steps, to the last bit, on machines that round differently.
+        if n_classes == 2 and public is not None and not self.memory.takes_up:
+            rows = as_rows(self.X_seen, "public records")
+        if rows is None or not can_solve(n_classes, rows):
+            if settings.solver == PUBLIC:
+                raise InputError(
+                    f"solver = {PUBLIC!r} is for two classes, at least {FEWEST} public records, and people "
+                    "of one party: leave solver out"
+                )
+            return None
+        n_cells = cells_of(self.view.transformer) if recipe.n_cells is None else recipe.n_cells
+        return PublicSolver(rows, n_cells, settings.clip_norm)
+
+    @property
+    def _noise_of_gradient(self) -> float:
+        return self.plan.noise * self.recipe.dpsgd.clip_norm / self.plan.divisor
+
+    def _stepped(self, state: State, gradient: Floats) -> State:
+        settings = self.recipe.dpsgd
+        if self.solver is None:
+            return stepped(state, gradient, settings, self.learning_rate)
+        return self.solver.stepped(state, gradient, settings.n_steps_taken, self._noise_of_gradient)
+
+    @cached_property
     def view(self) -> View:
         """What the model sees of records: fitted on public ones."""
         if self.recipe.preprocessing is None:
@@ -342,7 +379,7 @@ class DPSGDRun:
                         memory.lose()
                         continue
                     gradient = released * (settings.clip_norm / plan.divisor)
-                    state = stepped(state, gradient, settings, self.learning_rate)
+                    state = self._stepped(state, gradient)
                     self.observer.advanced(step + 1, settings.n_steps_taken)
                     if stop(state):
                         break
@@ -350,6 +387,8 @@ class DPSGDRun:
                 if accounts is not None:
                     memory.keep_accounts(accounts.sensitive_state())
                 memory.keep(state)
+        if self.solver is not None:
+            self.solver.recall(state, self._noise_of_gradient)
         privacy = account.statement(
             self.arrangement,
             noise.is_private,
@@ -372,7 +411,9 @@ class DPSGDRun:
 
     @property
     def noise_left(self) -> float:
-        """Standard deviation that all steps leave in a score of a row of unit length."""
+        """Standard deviation that all steps leave in a score of a row of unit length; after them."""
+        if self.solver is not None:
+            return self.solver.noise_left
         return noise_of(self.recipe.dpsgd, self.plan, self.learning_rate)
 
     @property

@@ -13,6 +13,7 @@ MOST_SIZE = 1e6
 """Of steps and norms: what is larger is a slip of the pen."""
 FULL_BATCH, SAMPLE, SCALE = "full-batch", "sample", "scale"
 COMBINE, JUDGE = "combine", "judge"
+PUBLIC, MOMENTUM = "public", "momentum"
 MOST_COMPONENTS, WHITENING = 800, 0.75
 """Principal components of public records, where nothing else is said: how many at most, how far whitened."""
 
@@ -76,6 +77,16 @@ class DPSGDSettings(Settings):
         example="200",
     )
     momentum: float = setting(0.9, "Share of a step that the next one repeats.", least=0, below=1)
+    solver: str | None = setting(
+        None,
+        "How released gradients become a model, which costs nobody anything. public: at each tenth of the "
+        "steps, the model whose gradients over unlabelled public records would be those that were released. "
+        "momentum: each step goes along its gradient. Left out: public, for two classes and at least 500 "
+        "public records, where learning_rate is left out; else momentum.",
+        kind="text",
+        choices=(PUBLIC, MOMENTUM),
+        example='"momentum"',
+    )
     neighbours: str | None = setting(
         None,
         "Which data sets the guarantee compares. zero-out: all records of a person are there or blank. "
@@ -106,6 +117,17 @@ class DPSGDSettings(Settings):
             raise InputError(
                 f"rate goes with sampling = {SAMPLE!r} or {SCALE!r}, got rate = {self.rate!r} with "
                 f"{self.sampling!r}: give both, or neither"
+            )
+        if self.solver == PUBLIC and self.learning_rate is not None:
+            raise InputError(
+                f"learning_rate = {self.learning_rate:g} was given with solver = {PUBLIC!r}, which takes no "
+                f"steps along gradients: leave one of both out, or use solver {MOMENTUM!r}"
+            )
+        if self.solver == PUBLIC and self.individual_filter is not None:
+            raise InputError(
+                f"individual_filter = {self.individual_filter:g} was given with solver = {PUBLIC!r}, and "
+                f"with a filter people leave from step to step: leave one of both out, or use solver "
+                f"{MOMENTUM!r}"
             )
         if self.neighbours == "replace-one" and self.sampling != FULL_BATCH:
             raise InputError(

@@ -318,7 +318,10 @@ def _resources(
     """
     n = facts.n_records + facts.n_public + n_test
     seconds = (
-        n * rehearsal.seconds_to_see + facts.n_records * rehearsal.seconds_to_step + _BEGINNING
+        n * rehearsal.seconds_to_see
+        + facts.n_records * rehearsal.seconds_to_step
+        + rehearsal.seconds_to_solve
+        + _BEGINNING
     )
     if candidate.has_student:
         seconds += facts.n_public * _STUDENT

@@ -26,9 +26,10 @@ from collegium.data.tables import take_rows
 from collegium.distillation.gaussian_process import OnSameRecords
 from collegium.distillation.goal import AUC, BALANCED, believed_shares
 from collegium.distillation.supervised import beliefs_of
-from collegium.dpsgd.by_rule import noise_of, signal, with_components
+from collegium.dpsgd.by_rule import signal, with_components
 from collegium.dpsgd.ensemble_choice import choose, taught_by_beliefs
 from collegium.dpsgd.linear_model import as_rows
+from collegium.dpsgd.public_solver import cells_of
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.evaluation.quality import measure_quality
 from collegium.planner.facts import Facts
@@ -84,8 +85,9 @@ class DPSGDRehearsal:
         The stand-ins as the model sees them.
     found : StandIns
         With a class for each.
-    seconds_to_see, seconds_to_step : float
-        What it took to see a record, and to take all steps over one.
+    seconds_to_see, seconds_to_step, seconds_to_solve : float
+        What it took to see a record, to take all steps over one, and to solve, whatever private records
+        there are.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class DPSGDRehearsal:
         begun = time.perf_counter()
         timed = self.see(take_rows(found.X, slice(0, _TIMED)))
         self.seconds_to_see = (time.perf_counter() - begun) / len(timed)
-        self.seconds_to_step = 0.0
+        self.seconds_to_step = self.seconds_to_solve = 0.0
         self.known = found
         self._student = OnSameRecords(random_state=facts.seed)
         self.found = completed(found, self.seen, len(facts.classes))
@@ -195,13 +197,21 @@ class DPSGDRehearsal:
             X_public=self.seen,
         )
         dpsgd = replace(facts.dpsgd, components=None, neighbours=None)
-        recipe = DPSGDRecipe(dpsgd, None, seed=facts.seed, noise_seed=noise_seed)
+        recipe = DPSGDRecipe(
+            dpsgd,
+            None,
+            seed=facts.seed,
+            noise_seed=noise_seed,
+            n_cells=cells_of(self._view.transformer),
+        )
         run = DPSGDRun(recipe, records, relation=Neighbours.ADD_OR_REMOVE, n_threads=1)
         # The same mean gradient, with the noise that so much signal leaves in it.
         run.plan = replace(run.plan, noise=run.plan.noise * signal(run.plan) / of_signal)
         begun = time.perf_counter()
         learnt = run.learn()
-        self.seconds_to_step = (time.perf_counter() - begun) / len(rows)
+        solver = 0.0 if run.solver is None else run.solver.seconds
+        self.seconds_to_step = (time.perf_counter() - begun - solver) / len(rows)
+        self.seconds_to_solve = solver
         model = run.model(learnt)
         if not self.with_student:
             return model, False
@@ -212,8 +222,7 @@ class DPSGDRehearsal:
             classes,
             lambda line: None,
         )
-        noise = noise_of(dpsgd, run.plan, run.learning_rate)
-        picked = choose(noise, model, student, self.seen, self.seen, facts.seed)
+        picked = choose(run.noise_left, model, student, self.seen, self.seen, facts.seed)
         return (student, True) if picked.student else (model, False)
 
 

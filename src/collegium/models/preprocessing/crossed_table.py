@@ -59,6 +59,8 @@ class CrossedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Where each number is cut, in the order of the encoder's numeric columns.
     feature_names_in_ : ndarray of str, shape (n_columns,)
         The columns, in the order of the public table.
+    n_cells_ : int
+        How many columns of 0 and 1 there are: the first ones; 0 where the table is described otherwise.
     n_features_in_ : int
         Their number.
 
@@ -124,6 +126,7 @@ class CrossedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self._kernel is None:
             self._table = self._binned(self.components).fit(X)
             self.edges_ = self._table.edges_
+        self.n_cells_ = 0 if self._kernel is None else len(self._kept)
         self.feature_names_in_ = self._table.feature_names_in_
         self.n_features_in_ = self._table.n_features_in_
         return self

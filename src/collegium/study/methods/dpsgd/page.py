@@ -122,7 +122,9 @@ def dpsgd_report(
     """Put together what the report shows: nothing that may not be published."""
     dpsgd = run.recipe.dpsgd
     n_features = run.n_parameters
-    learning: dict[str, Any] = {"Learning rate": run.learning_rate, "Momentum": dpsgd.momentum}
+    learning: dict[str, Any] = {"Solver": "public records"}
+    if run.solver is None:
+        learning = {"Learning rate": run.learning_rate, "Momentum": dpsgd.momentum}
     is_there = (result.folder.release / STUDENT_FILE).exists()
     regression = "softmax" if run.loss.n_outputs > 1 else "logistic"
     return DPSGDReport(

@@ -31,4 +31,6 @@ def seconds_of(run: DPSGDRun, n_features: int, n_records: int) -> float:
         begun = time.perf_counter()
         summands.clipped_sum(state.parameters, run.recipe.sample(step))
         best = min(best, time.perf_counter() - begun)
-    return best * n_records / rows * run.recipe.dpsgd.n_steps_taken
+    steps = run.recipe.dpsgd.n_steps_taken
+    solving = 0.0 if run.solver is None else run.solver.seconds_ahead(steps)
+    return best * n_records / rows * steps + solving

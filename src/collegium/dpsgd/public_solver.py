@@ -1,0 +1,462 @@
+"""From a few noisy gradients to a model, by way of unlabelled public records: post-processing.
+
+A gradient says more than which way is down. Public records tell how gradients change with the parameters, so
+that each one that was released says, whatever the parameters at which it was taken, what the labels of the
+private records have to do with their features; and all of them are used for every model.
+
+Two classes, y in {0, 1}, and σ the logistic function. A step at θ_t releases
+
+    g_t = E x·clip(σ(x·θ_t) − y) + noise,
+
+a mean over people, where the error is clipped to c = C/‖x‖. Of people whose y is 1 with probability σ(x·θ),
+the clipped error is, on average, ℓ_t − m_t·σ(x·θ), with
+
+    ℓ_t = min(σ_t, c),   m_t = min(σ_t, c) + min(1 − σ_t, c),   σ_t = σ(x·θ_t).
+
+So θ is where E x·(ℓ_t − m_t·σ(x·θ)) equals g_t: with the mean over *public* x, and over steps with weights
+a_t, the stationary point of the convex function
+
+    F(θ) = E m·log(1 + exp(x·θ)) − b·θ,   m = Σ a_t·m_t / Σ a_t,   b = Σ a_t·(E x·ℓ_t − g_t) / Σ a_t.
+
+The clip biases nothing where the model is right, and what public records get wrong about how private ones lie
+is multiplied with σ(x·θ) − σ(x·θ_t), which vanishes as steps come near θ; later steps weigh more.
+
+b has noise of known size τ. F is therefore minimised with penalties in units of τ: an absolute one on columns
+of 0 and 1, most of which tell nothing (twice τ: soft thresholds of Donoho and Johnstone 1994), and a square
+one on all. How large the latter is follows from the gradients themselves (Dawid 1984): every candidate was
+made before the next gradient was drawn, whose noise is independent of it, so that the F of that gradient
+alone judges it; on the half of the public records which the judged copy was not fitted to, since a copy bends
+to its own. There each candidate is also stretched: a penalty that suppresses noise makes scores too small.
+What noise may have added to a judgement is added to it once more: where noise decides, more is suppressed.
+
+A person of several records gives one gradient, the clipped sum of theirs, and how many people there are is
+told by the steward. So gradients have an unknown scale s, which follows from how they change: g_t is
+s·E x·(ℓ_t − m_t·σ(x·θ)), but for a constant. It is looked for where public records vary most, since there no
+model bends to the few of them.
+
+References
+----------
+A. P. Dawid (1984). Statistical theory: the prequential approach. J. R. Statist. Soc. A 147.
+D. L. Donoho, I. M. Johnstone (1994). Ideal spatial adaptation by wavelet shrinkage. Biometrika 81.
+A. Beck, M. Teboulle (2009). A fast iterative shrinkage-thresholding algorithm. SIAM J. Imaging Sci. 2.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.pipeline import Pipeline
+from threadpoolctl import threadpool_limits
+
+from collegium.dpsgd.by_rule import largest_moment
+from collegium.dpsgd.linear_sums import CONSTANT
+from collegium.dpsgd.optimiser import State
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.float32]
+FEWEST = 500
+"""Public records without which gradients are followed, step by step."""
+_WIDTH = 4096  # features, at most
+_LOOKS = 10  # different parameters at which gradients are drawn, at most
+_THRESHOLD = 2.0
+_SQUARES = ((0.05, 1.0), (0.2, 2.0), (0.5, 4.0), (1.0, 4.0), (2.0, 8.0), (4.0, 16.0))
+"""Square penalties, in units of τ: on columns of 0 and 1, and on others."""
+_FIRST = 3  # which of them, before any was judged
+_ITERATIONS = 25
+_DRAWS = 4
+_MOST_ROWS = 8000
+_LEAST_STRETCH, _MOST_STRETCH, _MOST_SHIFT = 0.1, 10.0, 3.0
+_UNSTRETCHED = 1e-3  # how much it costs to be stretched by 1
+_CAUTION = 2.0  # how many standard deviations of noise a judgement is raised by
+_UNKNOWN_SCALE, _LEAST_SCALE, _MOST_SCALE = 2.0, 0.1, 100.0
+_WIDEST, _ROUNDS = 10, 8
+_JUDGED_FROM = 3  # gradients that a candidate has seen before it is judged
+
+
+def expected_errors(beliefs: Floats, clips: Floats) -> tuple[Floats, Floats]:
+    """Tell what clipped errors are on average: ℓ − m·p for records whose class is 1 with probability p.
+
+    ``beliefs`` (n,): σ of each record's score, at the parameters at which errors are taken.
+    ``clips`` (n,): what errors are clipped to.
+    Returns: ℓ and m.
+    """
+    least = np.minimum(beliefs, clips)
+    return least, least + np.minimum(1.0 - beliefs, clips)
+
+
+def can_solve(n_classes: int | None, rows: NDArray[Any] | None) -> bool:
+    """Tell whether this is for such records; public numbers decide.
+
+    ``n_classes``: None for numbers.
+    ``rows`` (n_public, d): public records as the model sees them, where there are any.
+    """
+    return n_classes == 2 and rows is not None and len(rows) >= FEWEST and rows.shape[1] <= _WIDTH
+
+
+def cells_of(transformer: Any) -> int:
+    """Tell how many of the first features that a fitted preprocessing makes were 0 and 1."""
+    last = transformer[-1] if isinstance(transformer, Pipeline) else transformer
+    return int(getattr(last, "n_cells_", 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """One or more gradients at the same parameters: released.
+
+    ``parameters``, ``gradient`` (d,): with the constant's behind; the mean of the gradients.
+    ``noise``: standard deviation of each entry of it.
+    """
+
+    parameters: Floats
+    gradient: Floats
+    noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """A look, and what public records say about it.
+
+    ``least``, ``weights`` (n_public,): ℓ_t and m_t.
+    ``trust``: a_t.
+    """
+
+    look: Look
+    least: Floats
+    weights: Floats
+    trust: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """What one look says of all candidates, on rows that they were not fitted to.
+
+    ``scores`` (n, n_candidates), ``weights`` (n,): of these rows.
+    ``gained``, ``lost`` (n_candidates,): mean of x·ℓ_t, and the gradient, along each candidate.
+    ``gained_by_shift``, ``lost_by_shift``: along the constant.
+    ``lengths`` (n_candidates,): norms, without the constant.
+    ``trust``, ``noise``: of the look.
+    """
+
+    scores: Rows
+    weights: Rows
+    gained: Floats
+    lost: Floats
+    gained_by_shift: float
+    lost_by_shift: float
+    lengths: Floats
+    trust: float
+    noise: float
+
+
+class PublicSolver:
+    """Makes a model of looks, in their order.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_public, d - 1)
+        Public records, of unit length.
+    n_cells : int
+        How many of their first columns were 0 and 1.
+    clip_norm : float
+        To which gradients were clipped.
+
+    Attributes
+    ----------
+    seconds : float
+        What solving took, by the clock.
+    """
+
+    def __init__(self, rows: Floats, n_cells: int, clip_norm: float) -> None:
+        self.seconds = 0.0
+        rows = rows[:_MOST_ROWS]
+        n, d = rows.shape[0], rows.shape[1] + 1
+        units = np.full((n, d), CONSTANT, dtype=np.float32)
+        units[:, :-1] = rows
+        self._units = units
+        self._clips = clip_norm / np.sqrt(np.einsum("ij,ij->i", units, units, dtype=np.float64))
+        self._places = [slice(None), slice(0, None, 2), slice(1, None, 2)]
+        self._parts = [np.ascontiguousarray(units[place]) for place in self._places]
+        self._bends = [0.25 * largest_moment(part) for part in self._parts]
+        squares = np.array(_SQUARES, dtype=np.float32)
+        is_cell = np.arange(d)[:, None] < n_cells
+        self._squares = np.where(is_cell, squares[:, 0], squares[:, 1])
+        self._squares[-1] = 0.0
+        self._absolute = np.where(is_cell, np.float32(_THRESHOLD), np.float32(0.0))
+        self._wide = _widest(units)
+        self._far = units @ self._wide
+        self._start_again()
+
+    def _start_again(self) -> None:
+        d, n_candidates = self._squares.shape
+        self._candidates = [np.zeros((d, n_candidates), dtype=np.float32) for _ in self._parts]
+        self._stretched = np.tile([1.0, 0.0], (n_candidates, 1))
+        self._best = _FIRST
+        self._seen: list[_Seen] = []
+        self._judged: list[_Judged] = []
+
+    def stepped(self, state: State, gradient: Floats, steps: int, noise: float) -> State:
+        """Take a released gradient into account; at every tenth of the steps, solve.
+
+        ``gradient`` (d or more, 1): what is beyond this model's parameters stays as it is.
+        ``steps``: how many there will be.
+        ``noise``: standard deviation of each entry of the gradient.
+        """
+        d = len(self._squares)
+        step, found = state.step + 1, gradient[:d, 0]
+        stands = state.parameters[:d, 0]
+        looks, counts = state.looks, state.counts
+        if len(looks) and np.array_equal(looks[-1, 0], stands):
+            n = counts[-1] + 1
+            mean = looks[-1, 1] + (found - looks[-1, 1]) / n
+            looks = np.concatenate([looks[:-1], [[stands, mean]]])
+            counts = np.append(counts[:-1], n)
+        else:
+            looks = np.concatenate([looks.reshape(-1, 2, d), [[stands, found]]])
+            counts = np.append(counts, 1)
+        rounds = min(steps, _LOOKS)
+        parameters = state.parameters
+        if step * rounds // steps > state.step * rounds // steps:
+            parameters = parameters.copy()
+            parameters[:d, 0] = self.after(_looks(looks, counts, noise))
+        return replace(state, step=step, parameters=parameters, looks=looks, counts=counts)
+
+    def seconds_ahead(self, steps: int) -> float:
+        """Time a part of the work, and tell how long all of it will take."""
+        with threadpool_limits(1):
+            begun = time.perf_counter()
+            for units, candidates in zip(self._parts, self._candidates, strict=True):
+                _ = units.T @ expit(units @ candidates)
+            return (time.perf_counter() - begun) * _ITERATIONS * min(steps, _LOOKS)
+
+    def recall(self, state: State, noise: float) -> None:
+        """See again what was seen until a state that an earlier process kept."""
+        self.after(_looks(state.looks, state.counts, noise))
+
+    @property
+    def noise_left(self) -> float:
+        """Standard deviation that the noise of all gradients leaves in scores of public records, about."""
+        goal, weights, unit = self._last
+        place = self._best
+        draws = np.random.default_rng(0).normal(size=(len(goal), _DRAWS)).astype(np.float32) * unit
+        squares = np.repeat(self._squares[:, [place]] * unit, _DRAWS, axis=1)
+        start = np.repeat(self._candidates[0][:, [place]], _DRAWS, axis=1)
+        with threadpool_limits(1):
+            moved = _minimised(
+                self._units,
+                weights,
+                goal + draws,
+                start,
+                squares,
+                self._absolute * unit,
+                self._bends[0],
+            )
+            scores = self._units @ (moved - start)
+        return float(self._stretched[place, 0] * np.sqrt(np.mean(scores.astype(np.float64) ** 2)))
+
+    def after(self, looks: Sequence[Look]) -> Floats:
+        """Make the model of all looks so far, which begin with those of the last call.
+
+        Returns (d,): the constant's behind.
+        """
+        begun = time.perf_counter()
+        with threadpool_limits(1):  # so that bits do not depend on how many there are
+            if len(looks) < len(self._seen):
+                self._start_again()
+            for look in looks[len(self._seen) :]:
+                self._see(look)
+        self.seconds += time.perf_counter() - begun
+        return self._model()
+
+    def _see(self, look: Look) -> None:
+        beliefs = expit(self._units @ look.parameters.astype(np.float32)).astype(np.float64)
+        least, weights = expected_errors(beliefs, self._clips)
+        trust = 1.0 / look.noise**2
+        if len(self._seen) >= _JUDGED_FROM:
+            self._judge(look, least, weights, trust)
+        self._seen.append(_Seen(look, least, weights, trust))
+        scale = self.scale
+        if self._judged:
+            self._choose(scale)
+        self._fit(scale)
+
+    @staticmethod
+    def _mean(units: Rows, values: Floats) -> Floats:
+        """Mean of x times a value of each row."""
+        return np.asarray(values.astype(np.float32) @ units, dtype=np.float64) / len(units)
+
+    def _judge(self, look: Look, least: Floats, weights: Floats, trust: float) -> None:
+        """Hear what a look says of the candidates that were there before."""
+        for fitted, other in ((1, 2), (2, 1)):
+            units, place = self._parts[other], self._places[other]
+            candidates = self._candidates[fitted]
+            self._judged.append(
+                _Judged(
+                    units @ candidates,
+                    weights[place].astype(np.float32),
+                    self._mean(units, least[place]) @ candidates,
+                    look.gradient @ candidates,
+                    float(least[place].mean()),
+                    float(look.gradient[-1]) / CONSTANT,
+                    np.linalg.norm(candidates[:-1], axis=0).astype(np.float64),
+                    trust,
+                    look.noise,
+                )
+            )
+
+    @property
+    def scale(self) -> float:
+        """How large gradients are, for what public records say about how they change."""
+        if len(self._seen) < 2:
+            return _UNKNOWN_SCALE
+        trust = np.array([one.trust for one in self._seen])
+        now = expit(self._units @ self._seen[-1].look.parameters.astype(np.float32))
+        errors = np.array([one.least - one.weights * now for one in self._seen])
+        gained = errors @ self._far / len(self._units)
+        drawn = np.array([one.look.gradient for one in self._seen]) @ self._wide
+        gained -= trust @ gained / trust.sum()
+        expected = float(trust @ (gained**2).sum(axis=1))
+        if expected <= 0:
+            return _UNKNOWN_SCALE
+        found = float(trust @ (gained * drawn).sum(axis=1)) / expected
+        return min(max(found, _LEAST_SCALE), _MOST_SCALE)
+
+    def _choose(self, scale: float) -> None:
+        """Stretch all candidates, and choose one, by what looks said of them."""
+        total = sum(one.trust for one in self._judged)
+        costs = np.empty(len(_SQUARES))
+        for number in range(len(_SQUARES)):
+            parts = [
+                (
+                    one.trust / total,
+                    one.scores[:, number],
+                    one.weights,
+                    float(one.gained[number] - one.lost[number] / scale),
+                    one.gained_by_shift - one.lost_by_shift / scale,
+                )
+                for one in self._judged
+            ]
+            # Both halves hear the same noise.
+            chance = math.sqrt(
+                2
+                * sum(
+                    (one.trust / total * one.noise * one.lengths[number]) ** 2
+                    for one in self._judged
+                )
+            )
+            self._stretched[number], costs[number] = _stretched(parts, _CAUTION * chance / scale)
+        self._best = int(costs.argmin())
+
+    def _fit(self, scale: float) -> None:
+        """Fit all candidates to all looks."""
+        trust = np.array([one.trust for one in self._seen])
+        shares = trust / trust.sum()
+        least = shares @ np.array([one.least for one in self._seen])
+        weights = shares @ np.array([one.weights for one in self._seen])
+        drawn = shares @ np.array([one.look.gradient for one in self._seen])
+        noises = np.array([one.look.noise for one in self._seen])
+        unit = np.float32(math.sqrt(float((shares * noises) @ (shares * noises))) / scale)
+        for number, (units, place) in enumerate(zip(self._parts, self._places, strict=True)):
+            goal = _column(self._mean(units, least[place]) - drawn / scale)
+            some = _column(weights[place])
+            if number == 0:
+                self._last = goal, some, unit
+            self._candidates[number] = _minimised(
+                units,
+                some,
+                goal,
+                self._candidates[number],
+                self._squares * unit,
+                self._absolute * unit,
+                self._bends[number],
+            )
+
+    def _model(self) -> Floats:
+        stretch, shift = self._stretched[self._best]
+        parameters = self._candidates[0][:, self._best].astype(np.float64) * stretch
+        parameters[-1] += shift / CONSTANT
+        return np.asarray(parameters)
+
+
+def _column(values: Floats) -> Rows:
+    return values.astype(np.float32)[:, None]
+
+
+def _looks(looks: Floats, counts: NDArray[np.intp], noise: float) -> list[Look]:
+    return [
+        Look(at, gradient, noise / math.sqrt(n))
+        for (at, gradient), n in zip(looks, counts.tolist(), strict=True)
+    ]
+
+
+def _widest(units: Rows) -> Floats:
+    """Find the directions in which public records vary most, in which a model bends to none of them."""
+    found = np.random.default_rng(0).normal(size=(units.shape[1], _WIDEST)).astype(np.float32)
+    for _ in range(_ROUNDS):
+        found = np.linalg.qr(units.T @ (units @ found))[0]
+    return found.astype(np.float64)
+
+
+def _minimised(
+    units: Rows, weights: Rows, goal: Rows, start: Rows, squares: Rows, absolute: Rows, bend: float
+) -> Rows:
+    """Minimise mean(weights·log(1 + exp(x·θ))) − goal·θ + squares·θ²/2 + absolute·|θ|, by column (FISTA).
+
+    ``weights`` (n, 1), ``goal`` (d, 1), ``absolute`` (d, 1), or of each column; ``start``, ``squares`` (d,
+    n_columns).
+    ``bend``: largest eigenvalue of the mean of x ⊗ x / 4, at least.
+    """
+    steps = (1.0 / (bend * float(weights.max()) + squares.max(axis=0))).astype(np.float32)
+    thresholds = absolute * steps
+    weights = weights / np.float32(len(units))
+    now, ahead, pace = start, start, 1.0
+    for _ in range(_ITERATIONS):
+        errors = weights * expit(units @ ahead)
+        moved = ahead - steps * (units.T @ errors - goal + squares * ahead)
+        moved = np.sign(moved) * np.maximum(np.abs(moved) - thresholds, np.float32(0.0))
+        faster = (1.0 + math.sqrt(1.0 + 4.0 * pace * pace)) / 2.0
+        ahead = moved + np.float32((pace - 1.0) / faster) * (moved - now)
+        now, pace = moved, faster
+    return now
+
+
+def _stretched(
+    parts: Sequence[tuple[float, Rows, Rows, float, float]], caution: float
+) -> tuple[Floats, float]:
+    """Find by what to multiply scores, and what to add to them; and what is left of F then.
+
+    ``caution``: by how much noise may have made F of scores as they are too small.
+    """
+
+    def cost(found: Floats) -> tuple[float, Floats]:
+        stretch, shift = found
+        value = _UNSTRETCHED * (stretch - 1.0) ** 2 + caution * stretch
+        slope = np.array([2 * _UNSTRETCHED * (stretch - 1.0) + caution, 0.0])
+        for share, scores, weights, along, by_shift in parts:
+            at = np.float32(stretch) * scores + np.float32(shift)
+            errors = weights * expit(at)
+            value += share * (
+                float(np.mean(weights * np.logaddexp(np.float32(0.0), at)))
+                - stretch * along
+                - shift * by_shift
+            )
+            slope += share * np.array(
+                [float(np.mean(errors * scores)) - along, float(np.mean(errors)) - by_shift]
+            )
+        return value, slope
+
+    found = minimize(
+        cost,
+        np.array([1.0, 0.0]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(_LEAST_STRETCH, _MOST_STRETCH), (-_MOST_SHIFT, _MOST_SHIFT)],
+    )
+    return found.x, float(found.fun)
