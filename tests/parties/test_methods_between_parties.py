@@ -25,7 +25,7 @@ from collegium import (
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import as_budgets
 from collegium.data.cells import Cells
-from collegium.dpsgd.between_parties import refuse_alone
+from collegium.dpsgd.between_parties import for_parties
 from collegium.dpsgd.run import DPSGDRecipe
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import CollegiumError, InputError, PrivacyWarning
@@ -235,7 +235,10 @@ def test_what_cannot_be_added_up_is_refused(company: Hospitals) -> None:
         sampled.fit(X, y, budgets=epsilon, parties=its)
     filtered = DPSGDRecipe(DPSGDSettings(individual_filter=2.0))
     with pytest.raises(InputError, match="a filter follows one party's records"):
-        refuse_alone(filtered, None)
+        for_parties(filtered, None)
+    with pytest.raises(InputError, match="may round differently at each party"):
+        for_parties(DPSGDRecipe(DPSGDSettings(solver="public")), None)
+    assert for_parties(DPSGDRecipe(), None).dpsgd.solver == "momentum"
     with pytest.raises(InputError, match="all parties need the same public list"):
         DPSGDClassifier().fit(X, y, budgets=epsilon, parties=its)
     assert not list((company.folder / "shared").iterdir())

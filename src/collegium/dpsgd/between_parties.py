@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.dpsgd.run import DPSGDRecipe
-from collegium.dpsgd.settings import FULL_BATCH
+from collegium.dpsgd.settings import FULL_BATCH, MOMENTUM, PUBLIC
 from collegium.errors import InputError
 from collegium.noise.sources import noise_from
 from collegium.personalisation.bins import few_budgets
@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from collegium.parties.collective import Party, PartyRelease
 
 
-def refuse_alone(recipe: DPSGDRecipe, on_step: Any) -> None:
-    """Refuse what one party alone would decide, or cannot be added up."""
+def for_parties(recipe: DPSGDRecipe, on_step: Any) -> DPSGDRecipe:
+    """Refuse what one party alone would decide, or cannot be added up; take steps that are all parties'.
+
+    Each party makes the next model of what all have opened, and machines round differently: steps along
+    gradients end at the same bits, and a solver might not.
+    """
     settings = recipe.dpsgd
     if settings.sampling != FULL_BATCH:
         raise InputError(
@@ -31,6 +35,11 @@ def refuse_alone(recipe: DPSGDRecipe, on_step: Any) -> None:
         raise InputError("a filter follows one party's records: leave individual_filter out")
     if on_step is not None:
         raise InputError("on_step could end the steps of one party alone: leave it out")
+    if settings.solver == PUBLIC:
+        raise InputError(
+            f"solver = {PUBLIC!r} may round differently at each party: leave solver out, or use {MOMENTUM!r}"
+        )
+    return replace(recipe, dpsgd=replace(settings, solver=MOMENTUM))
 
 
 def together(

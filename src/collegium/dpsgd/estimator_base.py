@@ -22,7 +22,7 @@ from collegium.checks import shown
 from collegium.data.record_kinds import kind_of_records
 from collegium.data.tables import as_records
 from collegium.dpsgd.account import DPSGDAccount
-from collegium.dpsgd.between_parties import refuse_alone, together
+from collegium.dpsgd.between_parties import for_parties, together
 from collegium.dpsgd.by_rule import USUAL_VIEW, mostly_noise, with_components
 from collegium.dpsgd.footprint import GIGABYTE, PROGRAM, bytes_of, require_room, working_bytes
 from collegium.dpsgd.linear_model import as_rows, linear_model
@@ -208,7 +208,7 @@ class DPSGDEstimator(Face):
                 f"on_step must be a function that is told of each step, got {shown(on_step)}"
             )
         if parties is not None:
-            refuse_alone(recipe, on_step)
+            recipe = for_parties(recipe, on_step)
         self._remember(given)
         records, spending, relation = given.records, None, None
         if ledger is not None:

@@ -19,7 +19,8 @@ a_t, the stationary point of the convex function
     F(θ) = E m·log(1 + exp(x·θ)) − b·θ,   m = Σ a_t·m_t / Σ a_t,   b = Σ a_t·(E x·ℓ_t − g_t) / Σ a_t.
 
 The clip biases nothing where the model is right, and what public records get wrong about how private ones lie
-is multiplied with σ(x·θ) − σ(x·θ_t), which vanishes as steps come near θ; later steps weigh more.
+is multiplied with σ(x·θ) − σ(x·θ_t), which vanishes as steps come near θ; steps weigh the less, the farther
+from there they were taken.
 
 b has noise of known size τ. F is therefore minimised with penalties in units of τ: an absolute one on columns
 of 0 and 1, most of which tell nothing (twice τ: soft thresholds of Donoho and Johnstone 1994), and a square
@@ -29,10 +30,9 @@ alone judges it; on the half of the public records which the judged copy was not
 to its own. There each candidate is also stretched: a penalty that suppresses noise makes scores too small.
 What noise may have added to a judgement is added to it once more: where noise decides, more is suppressed.
 
-A person of several records gives one gradient, the clipped sum of theirs, and how many people there are is
-told by the steward. So gradients have an unknown scale s, which follows from how they change: g_t is
-s·E x·(ℓ_t − m_t·σ(x·θ)), but for a constant. It is looked for where public records vary most, since there no
-model bends to the few of them.
+A person of several records gives one gradient, the clipped sum of theirs. Where that may be, gradients have
+an unknown scale s, which follows from how they change: g_t is s·E x·(ℓ_t − m_t·σ(x·θ)), but for a constant.
+It is looked for where public records vary most, since there no model bends to the few of them.
 
 References
 ----------
@@ -64,7 +64,10 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.float32]
 FEWEST = 500
 """Public records without which gradients are followed, step by step."""
+LEAST_SIGNAL = 100.0
+"""Σ μ below which probabilities are less far off where gradients are followed."""
 _WIDTH = 4096  # features, at most
+_FEWEST_KINDS = 100  # of public records that differ
 _LOOKS = 10  # different parameters at which gradients are drawn, at most
 _THRESHOLD = 2.0
 _SQUARES = ((0.05, 1.0), (0.2, 2.0), (0.5, 4.0), (1.0, 4.0), (2.0, 8.0), (4.0, 16.0))
@@ -76,8 +79,12 @@ _MOST_ROWS = 8000
 _LEAST_STRETCH, _MOST_STRETCH, _MOST_SHIFT = 0.1, 10.0, 3.0
 _UNSTRETCHED = 1e-3  # how much it costs to be stretched by 1
 _CAUTION = 2.0  # how many standard deviations of noise a judgement is raised by
-_UNKNOWN_SCALE, _LEAST_SCALE, _MOST_SCALE = 2.0, 0.1, 100.0
+_LEAST_SCALE, _MOST_SCALE = 0.5, 100.0
+_ONE_EACH = (
+    25.0  # how sure it is that gradients have scale 1 before anything is seen: a deviation of 0.2
+)
 _WIDEST, _ROUNDS = 10, 8
+_MOST_SHARE = 1.6  # of one look, for how many there are and one
 _JUDGED_FROM = 3  # gradients that a candidate has seen before it is judged
 
 
@@ -98,7 +105,9 @@ def can_solve(n_classes: int | None, rows: NDArray[Any] | None) -> bool:
     ``n_classes``: None for numbers.
     ``rows`` (n_public, d): public records as the model sees them, where there are any.
     """
-    return n_classes == 2 and rows is not None and len(rows) >= FEWEST and rows.shape[1] <= _WIDTH
+    if n_classes != 2 or rows is None or len(rows) < FEWEST or rows.shape[1] > _WIDTH:
+        return False
+    return len({row.tobytes() for row in np.round(rows[:_MOST_ROWS], 6)}) >= _FEWEST_KINDS
 
 
 def cells_of(transformer: Any) -> int:
@@ -124,14 +133,13 @@ class Look:
 class _Seen:
     """A look, and what public records say about it.
 
-    ``least``, ``weights`` (n_public,): ℓ_t and m_t.
-    ``trust``: a_t.
+    ``beliefs``, ``least``, ``weights`` (n_public,): σ_t, ℓ_t and m_t.
     """
 
     look: Look
+    beliefs: Floats
     least: Floats
     weights: Floats
-    trust: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +150,7 @@ class _Judged:
     ``gained``, ``lost`` (n_candidates,): mean of x·ℓ_t, and the gradient, along each candidate.
     ``gained_by_shift``, ``lost_by_shift``: along the constant.
     ``lengths`` (n_candidates,): norms, without the constant.
-    ``trust``, ``noise``: of the look.
+    ``noise``, ``place``: of the look, and which it is.
     """
 
     scores: Rows
@@ -152,8 +160,8 @@ class _Judged:
     gained_by_shift: float
     lost_by_shift: float
     lengths: Floats
-    trust: float
     noise: float
+    place: int
 
 
 class PublicSolver:
@@ -168,14 +176,21 @@ class PublicSolver:
     clip_norm : float
         To which gradients were clipped.
 
+    one_each : bool, default=True
+        Whether every person has one record; if that is not known, gradients have an unknown scale.
+
     Attributes
     ----------
     seconds : float
         What solving took, by the clock.
     """
 
-    def __init__(self, rows: Floats, n_cells: int, clip_norm: float) -> None:
-        self.seconds = 0.0
+    def __init__(self, rows: Floats, n_cells: int, clip_norm: float, one_each: bool = True) -> None:
+        self.seconds, self._one_each = 0.0, one_each
+        with threadpool_limits(1), np.errstate(all="ignore"):
+            self._prepare(rows, n_cells, clip_norm)
+
+    def _prepare(self, rows: Floats, n_cells: int, clip_norm: float) -> None:
         rows = rows[:_MOST_ROWS]
         n, d = rows.shape[0], rows.shape[1] + 1
         units = np.full((n, d), CONSTANT, dtype=np.float32)
@@ -236,19 +251,32 @@ class PublicSolver:
                 _ = units.T @ expit(units @ candidates)
             return (time.perf_counter() - begun) * _ITERATIONS * min(steps, _LOOKS)
 
+    def ended(self, state: State, noise: float) -> State:
+        """Solve once more, where steps end before all were taken."""
+        if not len(state.looks):
+            return state
+        parameters = state.parameters.copy()
+        parameters[: len(self._squares), 0] = self.after(_looks(state.looks, state.counts, noise))
+        return replace(state, parameters=parameters)
+
     def recall(self, state: State, noise: float) -> None:
         """See again what was seen until a state that an earlier process kept."""
         self.after(_looks(state.looks, state.counts, noise))
 
     @property
     def noise_left(self) -> float:
-        """Standard deviation that the noise of all gradients leaves in scores of public records, about."""
+        """Standard deviation that the noise of all gradients leaves in scores of public records, about.
+
+        0 before the first.
+        """
+        if not self._seen:
+            return 0.0
         goal, weights, unit = self._last
         place = self._best
         draws = np.random.default_rng(0).normal(size=(len(goal), _DRAWS)).astype(np.float32) * unit
         squares = np.repeat(self._squares[:, [place]] * unit, _DRAWS, axis=1)
         start = np.repeat(self._candidates[0][:, [place]], _DRAWS, axis=1)
-        with threadpool_limits(1):
+        with threadpool_limits(1), np.errstate(all="ignore"):
             moved = _minimised(
                 self._units,
                 weights,
@@ -267,21 +295,28 @@ class PublicSolver:
         Returns (d,): the constant's behind.
         """
         begun = time.perf_counter()
-        with threadpool_limits(1):  # so that bits do not depend on how many there are
-            if len(looks) < len(self._seen):
+        # Bits do not depend on how many threads there are, nor does underflow on what callers ask of NumPy.
+        with threadpool_limits(1), np.errstate(all="ignore"):
+            if not self._begin_alike(looks):
                 self._start_again()
             for look in looks[len(self._seen) :]:
                 self._see(look)
         self.seconds += time.perf_counter() - begun
         return self._model()
 
+    def _begin_alike(self, looks: Sequence[Look]) -> bool:
+        """Whether looks go on from those that were seen."""
+        n = len(self._seen)
+        if n == 0 or len(looks) < n:
+            return n == 0
+        return np.array_equal(looks[n - 1].gradient, self._seen[-1].look.gradient)
+
     def _see(self, look: Look) -> None:
         beliefs = expit(self._units @ look.parameters.astype(np.float32)).astype(np.float64)
         least, weights = expected_errors(beliefs, self._clips)
-        trust = 1.0 / look.noise**2
         if len(self._seen) >= _JUDGED_FROM:
-            self._judge(look, least, weights, trust)
-        self._seen.append(_Seen(look, least, weights, trust))
+            self._judge(look, least, weights)
+        self._seen.append(_Seen(look, beliefs, least, weights))
         scale = self.scale
         if self._judged:
             self._choose(scale)
@@ -292,7 +327,7 @@ class PublicSolver:
         """Mean of x times a value of each row."""
         return np.asarray(values.astype(np.float32) @ units, dtype=np.float64) / len(units)
 
-    def _judge(self, look: Look, least: Floats, weights: Floats, trust: float) -> None:
+    def _judge(self, look: Look, least: Floats, weights: Floats) -> None:
         """Hear what a look says of the candidates that were there before."""
         for fitted, other in ((1, 2), (2, 1)):
             units, place = self._parts[other], self._places[other]
@@ -306,49 +341,76 @@ class PublicSolver:
                     float(least[place].mean()),
                     float(look.gradient[-1]) / CONSTANT,
                     np.linalg.norm(candidates[:-1], axis=0).astype(np.float64),
-                    trust,
                     look.noise,
+                    len(self._seen),
                 )
             )
 
+    def _shares(self) -> Floats:
+        """How much each look counts: less where it is noisy, or was taken far from where models are now.
+
+        What a sample of n public records gets wrong about x·(σ_t − σ) is some ‖σ_t − σ‖/√(n·d) in each entry.
+        None of t counts for less than one before, or for more than 1.6/(t + 1): models would jump from side
+        to side where private records bend F more than public ones do.
+        """
+        n, d = self._units.shape
+        now = self._seen[-1].beliefs
+        far = np.array([np.mean((one.beliefs - now) ** 2) for one in self._seen])
+        noises = np.array([one.look.noise for one in self._seen])
+        trust = np.maximum.accumulate(1.0 / (noises**2 + far / (n * d)))
+        shares = np.asarray(trust / trust.sum())
+        most = _MOST_SHARE / (len(shares) + 1)
+        for _ in shares:  # each time some are brought down, and the others share what is over
+            above = shares > most
+            rest = shares < most
+            if not above.any() or not rest.any():
+                break
+            shares[above] = most
+            shares[rest] *= (1 - most * (~rest).sum()) / shares[rest].sum()
+        shares = np.minimum(shares, most)
+        return np.asarray(shares / shares.sum())
+
     @property
     def scale(self) -> float:
-        """How large gradients are, for what public records say about how they change."""
-        if len(self._seen) < 2:
-            return _UNKNOWN_SCALE
-        trust = np.array([one.trust for one in self._seen])
-        now = expit(self._units @ self._seen[-1].look.parameters.astype(np.float32))
+        """How large gradients are, for what public records say about how they change.
+
+        Nearer to 1 where noise hides it.
+        """
+        if self._one_each or len(self._seen) < 2:
+            return 1.0
+        trust = np.array([one.look.noise**-2.0 for one in self._seen])
+        now = self._seen[-1].beliefs
         errors = np.array([one.least - one.weights * now for one in self._seen])
         gained = errors @ self._far / len(self._units)
         drawn = np.array([one.look.gradient for one in self._seen]) @ self._wide
         gained -= trust @ gained / trust.sum()
-        expected = float(trust @ (gained**2).sum(axis=1))
-        if expected <= 0:
-            return _UNKNOWN_SCALE
-        found = float(trust @ (gained * drawn).sum(axis=1)) / expected
+        expected = float(trust @ (gained**2).sum(axis=1))  # one over the variance of what is found
+        found = float(trust @ (gained * drawn).sum(axis=1))
+        found = (found + _ONE_EACH) / (expected + _ONE_EACH)
         return min(max(found, _LEAST_SCALE), _MOST_SCALE)
 
     def _choose(self, scale: float) -> None:
         """Stretch all candidates, and choose one, by what looks said of them."""
-        total = sum(one.trust for one in self._judged)
+        shares = self._shares()[[one.place for one in self._judged]]
+        shares /= shares.sum()
         costs = np.empty(len(_SQUARES))
         for number in range(len(_SQUARES)):
             parts = [
                 (
-                    one.trust / total,
+                    share,
                     one.scores[:, number],
                     one.weights,
                     float(one.gained[number] - one.lost[number] / scale),
                     one.gained_by_shift - one.lost_by_shift / scale,
                 )
-                for one in self._judged
+                for share, one in zip(shares.tolist(), self._judged, strict=True)
             ]
             # Both halves hear the same noise.
             chance = math.sqrt(
                 2
                 * sum(
-                    (one.trust / total * one.noise * one.lengths[number]) ** 2
-                    for one in self._judged
+                    (share * one.noise * one.lengths[number]) ** 2
+                    for share, one in zip(shares.tolist(), self._judged, strict=True)
                 )
             )
             self._stretched[number], costs[number] = _stretched(parts, _CAUTION * chance / scale)
@@ -356,8 +418,7 @@ class PublicSolver:
 
     def _fit(self, scale: float) -> None:
         """Fit all candidates to all looks."""
-        trust = np.array([one.trust for one in self._seen])
-        shares = trust / trust.sum()
+        shares = self._shares()
         least = shares @ np.array([one.least for one in self._seen])
         weights = shares @ np.array([one.weights for one in self._seen])
         drawn = shares @ np.array([one.look.gradient for one in self._seen])

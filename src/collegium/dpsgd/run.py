@@ -25,7 +25,7 @@ from collegium.accounting.statement import PrivacyStatement, large_deltas
 from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
 from collegium.dpsgd.account import DPSGDAccount
-from collegium.dpsgd.by_rule import curvature, learning_rate, noise_of, with_components
+from collegium.dpsgd.by_rule import curvature, learning_rate, noise_of, signal, with_components
 from collegium.dpsgd.filtered import Filtered
 from collegium.dpsgd.footprint import require_room, working_bytes
 from collegium.dpsgd.grid import MAX_NOISE, noisy
@@ -35,7 +35,13 @@ from collegium.dpsgd.losses import CrossEntropy, Loss, SquaredError
 from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.optimiser import State, stepped
 from collegium.dpsgd.public_labels import PublicLabels, with_public_labels
-from collegium.dpsgd.public_solver import FEWEST, PublicSolver, can_solve, cells_of
+from collegium.dpsgd.public_solver import (
+    FEWEST,
+    LEAST_SIGNAL,
+    PublicSolver,
+    can_solve,
+    cells_of,
+)
 from collegium.dpsgd.sampling import Sample
 from collegium.dpsgd.settings import COMBINE, FULL_BATCH, PUBLIC, DPSGDSettings
 from collegium.errors import InputError, PrivacyWarning, frames_to_user
@@ -241,25 +247,32 @@ class DPSGDRun:
         descends = (settings.learning_rate, settings.individual_filter, recipe.start)
         if settings.solver not in (None, PUBLIC) or any(one is not None for one in descends):
             return None
+        if settings.solver is None and signal(self.plan) < LEAST_SIGNAL:
+            return None
         n_classes = len(self.records.classes) if recipe.bounds is None else None
         public = self.records.X_public
         rows = None
-        # Parties must take the same steps, to the last bit, on machines that round differently.
-        if n_classes == 2 and public is not None and not self.memory.takes_up:
+        if n_classes == 2 and public is not None:
             rows = as_rows(self.X_seen, "public records")
         if rows is None or not can_solve(n_classes, rows):
             if settings.solver == PUBLIC:
                 raise InputError(
-                    f"solver = {PUBLIC!r} is for two classes, at least {FEWEST} public records, and people "
-                    "of one party: leave solver out"
+                    f"solver = {PUBLIC!r} is for two classes and at least {FEWEST} public records: leave "
+                    "solver out"
                 )
             return None
         n_cells = cells_of(self.view.transformer) if recipe.n_cells is None else recipe.n_cells
-        return PublicSolver(rows, n_cells, settings.clip_norm)
+        one_each = not self.records.budgets.named
+        return PublicSolver(rows, n_cells, settings.clip_norm, one_each)
 
     @property
     def _noise_of_gradient(self) -> float:
         return self.plan.noise * self.recipe.dpsgd.clip_norm / self.plan.divisor
+
+    def _recall(self, state: State) -> None:
+        """Let the solver know what led to a state, which another run or process may have reached."""
+        if self.solver is not None:
+            self.solver.recall(state, self._noise_of_gradient)
 
     def _stepped(self, state: State, gradient: Floats) -> State:
         settings = self.recipe.dpsgd
@@ -382,13 +395,14 @@ class DPSGDRun:
                     state = self._stepped(state, gradient)
                     self.observer.advanced(step + 1, settings.n_steps_taken)
                     if stop(state):
+                        if self.solver is not None:
+                            state = self.solver.ended(state, self._noise_of_gradient)
                         break
                 account.charge(last)
                 if accounts is not None:
                     memory.keep_accounts(accounts.sensitive_state())
                 memory.keep(state)
-        if self.solver is not None:
-            self.solver.recall(state, self._noise_of_gradient)
+        self._recall(state)
         privacy = account.statement(
             self.arrangement,
             noise.is_private,
@@ -423,6 +437,7 @@ class DPSGDRun:
 
     def model(self, learnt: Learnt) -> Any:
         """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""
+        self._recall(learnt.state)
         found = self.with_public_labels(learnt)
         parameters = learnt.state.parameters if found is None else found.parameters
         return linear_model(parameters, self.records.classes, self.recipe.bounds)
@@ -435,6 +450,7 @@ class DPSGDRun:
         if labelled is None:
             return None
         rows, targets = labelled
+        self._recall(learnt.state)
         names = self.records.classes if self.recipe.bounds is None else np.empty(0)
         with threadpool_limits(1):  # so that bits do not depend on how many there are
             found = with_public_labels(

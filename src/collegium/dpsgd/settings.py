@@ -81,8 +81,8 @@ class DPSGDSettings(Settings):
         None,
         "How released gradients become a model, which costs nobody anything. public: at each tenth of the "
         "steps, the model whose gradients over unlabelled public records would be those that were released. "
-        "momentum: each step goes along its gradient. Left out: public, for two classes and at least 500 "
-        "public records, where learning_rate is left out; else momentum.",
+        "momentum: each step goes along its gradient. Left out: public, for two classes, at least 500 "
+        "public records, and budgets that are not tiny, where learning_rate is left out; else momentum.",
         kind="text",
         choices=(PUBLIC, MOMENTUM),
         example='"momentum"',

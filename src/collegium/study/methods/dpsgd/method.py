@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.budgets import Budgets
 from collegium.dpsgd.account import DPSGDAccount
-from collegium.dpsgd.between_parties import refuse_alone
 from collegium.dpsgd.by_rule import mostly_noise
 from collegium.dpsgd.ledgered import DPSGDSpending, allow, relation_of
 from collegium.dpsgd.optimiser import State
@@ -79,9 +78,7 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
 
     def check(self, config: StudyConfig) -> None:
         """Refuse what cannot be built."""
-        recipe = dpsgd_recipe_of(config)
-        if config.parties.collective is not None:
-            refuse_alone(recipe, None)
+        dpsgd_recipe_of(config)
         if config.has_student:
             student_of(config)
             student_preprocessing_of(config)
