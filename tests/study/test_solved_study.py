@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
     who = np.arange(3000) // 3
     private = table(3000, 1).assign(who=[f"p{one}" for one in who])
     private["level"] = np.where(who % 4, "low", "high")
-    private.to_csv(tmp_path / "private.csv", index=False)
+    private.to_parquet(tmp_path / "private.parquet", index=False)
     public = table(700, 2)
     public.loc[200:, "ill"] = None
     public.to_csv(tmp_path / "public.csv", index=False)
@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "study.toml").write_text(
         """
 [data]
-private = "private.csv"
+private = "private.parquet"
 public = "public.csv"
 test = "test.csv"
 target = "ill"
@@ -86,3 +86,15 @@ def test_interrupted_between_two_models_it_goes_on_to_the_same(folder, monkeypat
         (folder / name / "release" / "quality.json").read_text() for name in ("whole", "parts")
     )
     assert whole == parts
+
+
+def test_records_that_are_streamed_are_solved_for_alike(folder):
+    text = (folder / "study.toml").read_text()
+    (folder / "streamed.toml").write_text(text + "[run]\nstreaming = true\n")
+    found = []
+    for name in ("study", "streamed"):
+        run_study(read_config(folder / f"{name}.toml"), folder / f"by-{name}")
+        page = (folder / f"by-{name}" / "release" / "report.html").read_text("utf-8")
+        assert "Solver</th><td>public records" in page
+        found.append((folder / f"by-{name}" / "release" / "quality.json").read_text())
+    assert found[0] == found[1]

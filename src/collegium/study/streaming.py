@@ -134,7 +134,9 @@ class StreamedStudyData(StudyData):
         scanned = self.X.scanned
         assert tuple(budgets.group_names) == tuple(scanned.budgets.group_names)
         sizes = list(scanned.budgets.group_sizes().values())
-        counted = CountedBudgets(budgets, sizes, scanned.budgets.n_records)
+        counted = CountedBudgets(
+            budgets, sizes, scanned.budgets.n_records, named=scanned.budgets.named
+        )
         return replace(
             self,
             X=replace(self.X, scanned=replace(scanned, budgets=counted)),

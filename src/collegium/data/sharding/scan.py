@@ -32,11 +32,15 @@ class CountedBudgets(Budgets):
 
     ``groups``: names and budgets of the groups.
     ``sizes``: owners of each group.
+    ``named``: whether records say whose they are; otherwise everybody has one.
     """
 
     in_memory = False
 
-    def __init__(self, groups: Budgets, sizes: Sequence[int], n_records: int) -> None:
+    def __init__(
+        self, groups: Budgets, sizes: Sequence[int], n_records: int, *, named: bool
+    ) -> None:
+        self.named = named
         self._groups = dict(groups.groups)
         self.group_names = tuple(self._groups)
         self._sizes = [int(size) for size in sizes]
@@ -180,7 +184,12 @@ def scan(
     of_group = np.zeros(len(levels), dtype=np.intp)
     of_group[order] = sizes[~silent]
     return Scanned(
-        budgets=CountedBudgets(groups, of_group.tolist(), int(records[~silent].sum())),
+        budgets=CountedBudgets(
+            groups,
+            of_group.tolist(),
+            int(records[~silent].sum()),
+            named=roles.owner is not None,
+        ),
         granted=granted,
         levels=levels,
         classes=known,
