@@ -230,6 +230,8 @@ class DPSGDRun:
         )
         if large:
             warnings.warn(large, PrivacyWarning, stacklevel=frames_to_user())
+        if settings.solver == PUBLIC:
+            _ = self.solver  # refused before anything is spent, where it cannot be used
 
     @cached_property
     def learning_rate(self) -> float:
