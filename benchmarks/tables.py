@@ -195,12 +195,15 @@ def measure(arguments: argparse.Namespace) -> None:
                     begun = time.perf_counter()
                     for model, scores in without_privacy(*part["private"], X_public, X_test):
                         write((*key, "∞", model), y_test, scores, begun)
-                views: dict[str, tuple[Any, str | None]] = {"now": (CrossedTable(800), None)}
+                ways: list[tuple[Any, str | None, dict[str, str]]] = [
+                    (CrossedTable(800), None, {m: m for m in ("now", "labels", "public")})
+                ]
                 if budget in arguments.before:
-                    views["momentum"] = CrossedTable(800), MOMENTUM
-                    views["before"] = BinnedTable(800), MOMENTUM
-                for view_name, (view, solver) in views.items():
-                    if (*key, budget, view_name) in done:
+                    names = {"now": "momentum", "labels": "momentum, labels"}
+                    ways.append((CrossedTable(800), MOMENTUM, names))
+                    ways.append((BinnedTable(800), MOMENTUM, {"now": "before"}))
+                for view, solver, names in ways:
+                    if (*key, budget, names["now"]) in done:
                         continue
                     begun = time.perf_counter()
                     for model, scores in privately(
@@ -213,16 +216,9 @@ def measure(arguments: argparse.Namespace) -> None:
                         BUDGETS[budget],
                         split,
                     ):
-                        what = model if view_name == "now" else view_name
-                        if view_name == "momentum" and model == "labels":
-                            what = "momentum, labels"
-                        if (*key, budget, what) in done or (
-                            model != "now" and view_name == "before"
-                        ):
-                            continue
-                        if model == "public" and view_name != "now":
-                            continue
-                        write((*key, budget, what), y_test, scores, begun)
+                        what = (*key, budget, names.get(model, ""))
+                        if what[-1] and what not in done:
+                            write(what, y_test, scores, begun)
 
 
 def show(arguments: argparse.Namespace) -> None:

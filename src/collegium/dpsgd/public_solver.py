@@ -80,9 +80,7 @@ _LEAST_STRETCH, _MOST_STRETCH, _MOST_SHIFT = 0.1, 10.0, 3.0
 _UNSTRETCHED = 1e-3  # how much it costs to be stretched by 1
 _CAUTION = 2.0  # how many standard deviations of noise a judgement is raised by
 _LEAST_SCALE, _MOST_SCALE = 0.5, 100.0
-_ONE_EACH = (
-    25.0  # how sure it is that gradients have scale 1 before anything is seen: a deviation of 0.2
-)
+_ONE_EACH = 25.0  # how sure it is, beforehand, that gradients have scale 1: a deviation of 0.2
 _WIDEST, _ROUNDS = 10, 8
 _MOST_SHARE = 1.6  # of one look, for how many there are and one
 _JUDGED_FROM = 3  # gradients that a candidate has seen before it is judged
@@ -107,7 +105,12 @@ def can_solve(n_classes: int | None, rows: NDArray[Any] | None) -> bool:
     """
     if n_classes != 2 or rows is None or len(rows) < FEWEST or rows.shape[1] > _WIDTH:
         return False
-    return len({row.tobytes() for row in np.round(rows[:_MOST_ROWS], 6)}) >= _FEWEST_KINDS
+    kinds: set[bytes] = set()
+    for row in rows[:_MOST_ROWS]:
+        kinds.add(np.round(row, 6).tobytes())
+        if len(kinds) >= _FEWEST_KINDS:
+            return True
+    return False
 
 
 def cells_of(transformer: Any) -> int:
@@ -175,7 +178,6 @@ class PublicSolver:
         How many of their first columns were 0 and 1.
     clip_norm : float
         To which gradients were clipped.
-
     one_each : bool, default=True
         Whether every person has one record; if that is not known, gradients have an unknown scale.
 
@@ -238,11 +240,9 @@ class PublicSolver:
             looks = np.concatenate([looks.reshape(-1, 2, d), [[stands, found]]])
             counts = np.append(counts, 1)
         rounds = min(steps, _LOOKS)
-        parameters = state.parameters
-        if step * rounds // steps > state.step * rounds // steps:
-            parameters = parameters.copy()
-            parameters[:d, 0] = self.after(_looks(looks, counts, noise))
-        return replace(state, step=step, parameters=parameters, looks=looks, counts=counts)
+        is_due = step * rounds // steps > state.step * rounds // steps
+        state = replace(state, step=step, looks=looks, counts=counts)
+        return self.ended(state, noise) if is_due else state
 
     def seconds_ahead(self, steps: int) -> float:
         """Time a part of the work, and tell how long all of it will take."""
@@ -253,7 +253,7 @@ class PublicSolver:
             return (time.perf_counter() - begun) * _ITERATIONS * min(steps, _LOOKS)
 
     def ended(self, state: State, noise: float) -> State:
-        """Solve once more, where steps end before all were taken."""
+        """Solve for the model of all that was drawn."""
         if not len(state.looks):
             return state
         parameters = state.parameters.copy()
@@ -318,10 +318,10 @@ class PublicSolver:
         if len(self._seen) >= _JUDGED_FROM:
             self._judge(look, least, weights)
         self._seen.append(_Seen(look, beliefs, least, weights))
-        scale = self.scale
+        scale, shares = self.scale, self._shares()
         if self._judged:
-            self._choose(scale)
-        self._fit(scale)
+            self._choose(scale, shares)
+        self._fit(scale, shares)
 
     @staticmethod
     def _mean(units: Rows, values: Floats) -> Floats:
@@ -390,10 +390,13 @@ class PublicSolver:
         found = (found + _ONE_EACH) / (expected + _ONE_EACH)
         return min(max(found, _LEAST_SCALE), _MOST_SCALE)
 
-    def _choose(self, scale: float) -> None:
+    def _choose(self, scale: float, shares: Floats) -> None:
         """Stretch all candidates, and choose one, by what looks said of them."""
-        shares = self._shares()[[one.place for one in self._judged]]
+        shares = shares[[one.place for one in self._judged]]
         shares /= shares.sum()
+        noises = shares * np.array([one.noise for one in self._judged]) / scale
+        lengths = np.array([one.lengths for one in self._judged])
+        chances = np.sqrt(2 * (noises**2 @ lengths**2))  # both halves hear the same noise
         costs = np.empty(len(_SQUARES))
         for number in range(len(_SQUARES)):
             parts = [
@@ -406,20 +409,13 @@ class PublicSolver:
                 )
                 for share, one in zip(shares.tolist(), self._judged, strict=True)
             ]
-            # Both halves hear the same noise.
-            chance = math.sqrt(
-                2
-                * sum(
-                    (share * one.noise * one.lengths[number]) ** 2
-                    for share, one in zip(shares.tolist(), self._judged, strict=True)
-                )
+            self._stretched[number], costs[number] = _stretched(
+                parts, _CAUTION * float(chances[number])
             )
-            self._stretched[number], costs[number] = _stretched(parts, _CAUTION * chance / scale)
         self._best = int(costs.argmin())
 
-    def _fit(self, scale: float) -> None:
+    def _fit(self, scale: float, shares: Floats) -> None:
         """Fit all candidates to all looks."""
-        shares = self._shares()
         least = shares @ np.array([one.least for one in self._seen])
         weights = shares @ np.array([one.weights for one in self._seen])
         drawn = shares @ np.array([one.look.gradient for one in self._seen])
