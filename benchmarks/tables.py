@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.preprocessing import OrdinalEncoder
 
@@ -41,6 +41,7 @@ from collegium.dpsgd.linear_model import as_rows
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import MOMENTUM, DPSGDSettings
 from collegium.models.preprocessing import BinnedTable, CrossedTable
+from collegium.planner.surrogates import public_model
 from collegium.runs.records import Records
 
 PUBLIC = {"adult": 7000, "credit": 5000, "readmission": 7000, "bank": 7000, "magic": 4000}
@@ -129,7 +130,7 @@ def privately(
     epsilons: Any,
     seed: int,
 ) -> Iterator[tuple[str, Any]]:
-    """Scores of test records by what is published, without and with public labels; one descent for both."""
+    """Scores of test records by what is published, without and with public labels."""
     names = ["a", "b", "c"][: len(epsilons)]
     levels = np.random.default_rng(seed).choice(names, len(y), p=MIXED if len(names) == 3 else None)
     policy = cg.Policy(dict(zip(names, epsilons, strict=True)), delta=1e-5)
@@ -143,14 +144,14 @@ def privately(
     recipe = DPSGDRecipe(DPSGDSettings(solver=solver), view, seed=seed, noise_seed=seed)
     run = DPSGDRun(recipe, records)
     learnt = run.learn()
-    seen = run.view.of(X_test)
-    yield "now", run.model(learnt).decision_function(as_rows(seen, "records"))
-    run.recipe = replace(recipe, public_targets=y_public)
-    yield "labels", run.model(learnt).decision_function(as_rows(seen, "records"))
+    yield "now", run.model(learnt).decision_function(as_rows(run.view.of(X_test), "records"))
+    run = DPSGDRun(replace(recipe, public_targets=y_public), records)
+    learnt = run.learn()
+    tested = as_rows(run.view.of(X_test), "records")
+    yield "labels", run.model(learnt).decision_function(tested)
     known = np.flatnonzero(~np.isnan(y_public))
-    shown = as_rows(run.X_seen[known], "records")
-    alone = LogisticRegression(C=1.0, max_iter=200).fit(shown, y_public[known].astype(int))
-    yield "public", alone.decision_function(as_rows(seen, "records"))
+    alone = public_model(as_rows(run.X_seen[known], "records"), y_public[known].astype(int))
+    yield "public", alone.decision_function(tested)
 
 
 def measure(arguments: argparse.Namespace) -> None:

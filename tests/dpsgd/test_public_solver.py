@@ -16,6 +16,7 @@ from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.optimiser import State
 from collegium.dpsgd.public_solver import (
     FEWEST,
+    Columns,
     Look,
     PublicSolver,
     can_solve,
@@ -51,7 +52,7 @@ def drawn(rows, labels, at, clip=CLIP):
 def solved(public, rows, labels, noise, *, looks=10, times=1.0, seed=0, clip=CLIP, one_each=True):
     """The model after some looks at the private records, and what made it."""
     random = np.random.default_rng(seed)
-    solver, seen = PublicSolver(public, 0, clip, one_each), []
+    solver, seen = PublicSolver(public, Columns(), clip, one_each), []
     at = np.zeros(WIDTH + 1)
     for _ in range(looks):
         gradient = times * drawn(rows, labels, at, clip) + random.normal(0, noise, WIDTH + 1)
@@ -315,7 +316,7 @@ def test_whoever_stops_between_two_models_has_all_that_was_drawn():
 
 
 def test_parameters_that_are_not_its_own_stay_as_they_are():
-    solver = PublicSolver(rows_of(600, 3), 0, CLIP)
+    solver = PublicSolver(rows_of(600, 3), Columns(), CLIP)
     state = State.at(np.zeros((WIDTH + 4, 1)))
     gradient = np.random.default_rng(0).normal(size=(WIDTH + 4, 1))
     for _ in range(3):

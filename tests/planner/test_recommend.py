@@ -123,9 +123,21 @@ def test_more_consent_is_worth_more_and_never_less_than_nothing():
 def test_useless_budgets_are_told_with_what_would_be_needed():
     X, y = table(400)
     found = recommend_from(facts(X, y, 0.02, n=60))
-    assert found.expected.is_better is False
     (line,) = [line for line in found.notes if "no better than" in line]
     assert "times as many people" in line and "ε = " in line
+    # What is published is better nevertheless: public labels alone are enough.
+    assert "the model of the private records alone would be" in line
+    assert found.expected.is_better
+    assert not found.verdict
+    assert any("the public labels alone are enough" in line for line in found.notes)
+
+
+def test_labels_that_teach_nothing_are_not_called_enough():
+    X, y = table(400, apart=0.05)
+    found = recommend_from(facts(X, y, 0.02, n=60))
+    assert found.expected.is_better is False
+    assert found.verdict.startswith("the model would be no better than always answering")
+    assert not any("alone are enough" in line for line in found.notes)
 
 
 def test_ten_people_get_a_plan():

@@ -25,6 +25,7 @@ from collegium.features import (
     PublicComponents,
     TabularEncoder,
 )
+from collegium.models.preprocessing import TaughtTable
 from collegium.study.onnx_file import onnx_bytes
 from collegium.study.student_file import StoredStudent, student_bytes
 from collegium.teachers import TabularTeachers
@@ -129,6 +130,7 @@ def fed_by_hand(table):
         PrincipalTable(), PrincipalTable(4, rarity=0.0), BinnedTable(), BinnedTable(5, bins=3),
         CrossedTable(30), CrossedTable(5, bins=3, whiten=0.0),
         make_pipeline(TabularEncoder("onehot"), PublicComponents(3)),
+        TaughtTable(CrossedTable(30), 2), TaughtTable(BinnedTable(5), 2, share=0.5),
     ],
     ids=str,
 )  # fmt: skip
@@ -136,6 +138,7 @@ def fed_by_hand(table):
 def test_tables_with_text_give_the_same_answers(view, balanced, tmp_path, monkeypatch, capsys):
     public, y = plain_table(300, 0)
     student = make_pipeline(Normalizer(), LogisticRegression())
+    y = (y == "yes").astype(float) if isinstance(view, TaughtTable) else y
     model = make_pipeline(clone(view), student).fit(public, y)
     if balanced:
         model.steps[-1] = (

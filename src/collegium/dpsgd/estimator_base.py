@@ -210,6 +210,7 @@ class DPSGDEstimator(Face):
         if parties is not None:
             recipe = for_parties(recipe, on_step)
         self._remember(given)
+        recipe = replace(recipe, public_targets=y_public)
         records, spending, relation = given.records, None, None
         if ledger is not None:
             if records.made_public is not None and len(records.made_public):
@@ -228,7 +229,6 @@ class DPSGDEstimator(Face):
         self._rehearse(run)
         _warn(mostly_noise(run.plan, run.loss))
         _warn(too_large_for_noise(recipe.dpsgd, run.plan, run.learning_rate, run.loss))
-        run.recipe = replace(run.recipe, public_targets=y_public)
         if recipe.noise_seed is None:
             tell_of_fits_before(run.records, ledger is None)
         # Whoever keeps a told progress keeps this, too: of the run, only what is published is in it.

@@ -5,8 +5,8 @@ right each is about public records: the private one has not learnt from these, a
 about each record by a copy that has not (stacking; Wolpert, *Stacked generalization*, Neural Networks 5(2),
 1992; weights are not negative, as in Breiman, *Stacked regressions*, Machine Learning 24, 1996). Both are
 linear in what they see, so what is published is one linear model, as before. All of it is made of released
-and public things alone. Weights are taken only where they are better by more than their standard error, so
-that the result is as good as the better of both, as far as so many labels can tell.
+and public things alone. Weights are taken only where they are better by more than one and a half standard
+errors, so that the result is as good as the better of both, as far as so many labels can tell.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ _FOLDS = 5
 _GRID = np.logspace(-2, 3, 6)  # inverse strengths of the ridge of a public model
 _MOST = 10_000  # labelled records that a public model learns from
 _SURE = 4.0  # standard errors: beyond, what public labels and private records say differs
+_SURER = 1.5  # standard errors by which what is less simple must be better
 _FAR = 0.05  # of a class's share
 _SEEN = 20  # labelled records of a class from which on it is compared
 PRIVATE, SCALED, COMBINED, PUBLIC = "private", "scaled", "combined", "public"
 _ELSEWHERE = "public records may be of another time or place, or were selected"
+_TREES = "The model of the private records also sees what trees say that learnt from these labels. "
 _WHICH = {
     PRIVATE: "the model of the private records, as it is",
     SCALED: "the model of the private records, calibrated on the public labels",
@@ -62,6 +64,7 @@ class PublicLabels:
         of ``rows`` (n,) of those that were given.
     ``notes``: what is strange about the labels.
     ``measure``: what ``scores`` are.
+    ``trees``: whether trees that learnt from the labels are part of what the private records' model sees.
     """
 
     n: int
@@ -73,6 +76,7 @@ class PublicLabels:
     rows: NDArray[np.intp]
     notes: tuple[str, ...] = ()
     measure: str = "accuracy"
+    trees: bool = False
 
     @property
     def in_words(self) -> str:
@@ -92,7 +96,7 @@ class PublicLabels:
         return (
             f"Worth of each part, on {self.n:,} public labels ({self.measure}, cross-validated): private "
             f"records {told[SCALED]}, public labels {told[PUBLIC]}, both {told[COMBINED]}. "
-            f"Published: {_WHICH[self.chosen]}"
+            f"{_TREES if self.trees else ''}Published: {_WHICH[self.chosen]}"
         )
 
 
@@ -202,11 +206,11 @@ def _asked(
 
 
 def _simplest(losses: dict[str, Floats]) -> str:
-    """Choose the first whose mean loss is within a standard error of the best one's."""
+    """Choose the first whose mean loss is within one and a half standard errors of the best one's."""
     best = min(losses, key=lambda name: float(losses[name].mean()))
     for name, each in losses.items():
         more = each - losses[best]
-        if more.mean() <= more.std() / np.sqrt(len(more)):
+        if more.mean() <= _SURER * more.std() / np.sqrt(len(more)):
             return name
     return best
 

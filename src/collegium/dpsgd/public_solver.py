@@ -30,6 +30,10 @@ alone judges it; on the half of the public records which the judged copy was not
 to its own. There each candidate is also stretched: a penalty that suppresses noise makes scores too small.
 What noise may have added to a judgement is added to it once more: where noise decides, more is suppressed.
 
+Columns that trees of public labels tell (:class:`~collegium.models.preprocessing.TaughtTable`) pay no
+penalty: there are few, and they tell much. Beside them all others tell less, and more of it goes under in
+noise; so there are candidates without them as well, and the best of both kinds are mixed as gradients judge.
+
 A person of several records gives one gradient, the clipped sum of theirs. Where that may be, gradients have
 an unknown scale s, which follows from how they change: g_t is s·E x·(ℓ_t − m_t·σ(x·θ)), but for a constant.
 It is looked for where public records vary most, since there no model bends to the few of them.
@@ -69,7 +73,7 @@ LEAST_SIGNAL = 100.0
 _WIDTH = 4096  # features, at most
 _FEWEST_KINDS = 100  # of public records that differ
 _LOOKS = 10  # different parameters at which gradients are drawn, at most
-_THRESHOLD = 2.0
+_THRESHOLD, _THRESHOLD_BESIDE = 2.0, 1.0  # alone, and beside what public labels tell
 _SQUARES = ((0.05, 1.0), (0.2, 2.0), (0.5, 4.0), (1.0, 4.0), (2.0, 8.0), (4.0, 16.0))
 """Square penalties, in units of τ: on columns of 0 and 1, and on others."""
 _FIRST = 3  # which of them, before any was judged
@@ -113,10 +117,21 @@ def can_solve(n_classes: int | None, rows: NDArray[Any] | None) -> bool:
     return False
 
 
-def cells_of(transformer: Any) -> int:
-    """Tell how many of the first features that a fitted preprocessing makes were 0 and 1."""
-    last = transformer[-1] if isinstance(transformer, Pipeline) else transformer
-    return int(getattr(last, "n_cells_", 0))
+@dataclass(frozen=True)
+class Columns:
+    """What features are, as far as they are treated differently.
+
+    ``cells``: how many of the first were 0 and 1. ``taught``: how many of the last are told by public labels.
+    """
+
+    cells: int = 0
+    taught: int = 0
+
+    @classmethod
+    def of(cls, transformer: Any) -> Columns:
+        """Of what a fitted preprocessing makes."""
+        last = transformer[-1] if isinstance(transformer, Pipeline) else transformer
+        return cls(int(getattr(last, "n_cells_", 0)), int(getattr(last, "n_taught_", 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,8 +189,8 @@ class PublicSolver:
     ----------
     rows : ndarray of shape (n_public, d - 1)
         Public records, of unit length.
-    n_cells : int
-        How many of their first columns were 0 and 1.
+    columns : Columns
+        What their columns are.
     clip_norm : float
         To which gradients were clipped.
     one_each : bool, default=True
@@ -187,12 +202,18 @@ class PublicSolver:
         What solving took, by the clock.
     """
 
-    def __init__(self, rows: Floats, n_cells: int, clip_norm: float, one_each: bool = True) -> None:
+    def __init__(
+        self,
+        rows: Floats,
+        columns: Columns,
+        clip_norm: float,
+        one_each: bool = True,
+    ) -> None:
         self.seconds, self._one_each = 0.0, one_each
         with threadpool_limits(1), np.errstate(all="ignore"):
-            self._prepare(rows, n_cells, clip_norm)
+            self._prepare(rows, columns, clip_norm)
 
-    def _prepare(self, rows: Floats, n_cells: int, clip_norm: float) -> None:
+    def _prepare(self, rows: Floats, columns: Columns, clip_norm: float) -> None:
         # In no order that anybody chose: halves of a table that is sorted are not alike.
         rows = rows[np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]]
         n, d = rows.shape[0], rows.shape[1] + 1
@@ -203,11 +224,7 @@ class PublicSolver:
         self._places = [slice(None), slice(0, None, 2), slice(1, None, 2)]
         self._parts = [np.ascontiguousarray(units[place]) for place in self._places]
         self._bends = [0.25 * largest_moment(part) for part in self._parts]
-        squares = np.array(_SQUARES, dtype=np.float32)
-        is_cell = np.arange(d)[:, None] < n_cells
-        self._squares = np.where(is_cell, squares[:, 0], squares[:, 1])
-        self._squares[-1] = 0.0
-        self._absolute = np.where(is_cell, np.float32(_THRESHOLD), np.float32(0.0))
+        self._squares, self._absolute = _penalties(d, columns)
         self._wide = _widest(units)
         self._far = units @ self._wide
         self._start_again()
@@ -215,8 +232,7 @@ class PublicSolver:
     def _start_again(self) -> None:
         d, n_candidates = self._squares.shape
         self._candidates = [np.zeros((d, n_candidates), dtype=np.float32) for _ in self._parts]
-        self._stretched = np.tile([1.0, 0.0], (n_candidates, 1))
-        self._best = _FIRST
+        self._mixed, self._shift = {_FIRST: 1.0}, 0.0
         self._seen: list[_Seen] = []
         self._judged: list[_Judged] = []
 
@@ -273,22 +289,22 @@ class PublicSolver:
         if not self._seen:
             return 0.0
         goal, weights, unit = self._last
-        place = self._best
         draws = np.random.default_rng(0).normal(size=(len(goal), _DRAWS)).astype(np.float32) * unit
-        squares = np.repeat(self._squares[:, [place]] * unit, _DRAWS, axis=1)
-        start = np.repeat(self._candidates[0][:, [place]], _DRAWS, axis=1)
+        scores = np.zeros((len(self._units), _DRAWS))
         with threadpool_limits(1), np.errstate(all="ignore"):
-            moved = _minimised(
-                self._units,
-                weights,
-                goal + draws,
-                start,
-                squares,
-                self._absolute * unit,
-                self._bends[0],
-            )
-            scores = self._units @ (moved - start)
-        return float(self._stretched[place, 0] * np.sqrt(np.mean(scores.astype(np.float64) ** 2)))
+            for place, part in self._mixed.items():
+                start = np.repeat(self._candidates[0][:, [place]], _DRAWS, axis=1)
+                moved = _minimised(
+                    self._units,
+                    weights,
+                    goal + draws,
+                    start,
+                    np.repeat(self._squares[:, [place]] * unit, _DRAWS, axis=1),
+                    np.repeat(self._absolute[:, [place]] * unit, _DRAWS, axis=1),
+                    self._bends[0],
+                )
+                scores += part * (self._units @ (moved - start)).astype(np.float64)
+        return float(np.sqrt(np.mean(scores**2)))
 
     def after(self, looks: Sequence[Look]) -> Floats:
         """Make the model of all looks so far, which begin with those of the last call.
@@ -391,28 +407,36 @@ class PublicSolver:
         return min(max(found, _LEAST_SCALE), _MOST_SCALE)
 
     def _choose(self, scale: float, shares: Floats) -> None:
-        """Stretch all candidates, and choose one, by what looks said of them."""
+        """Stretch all candidates by what looks said of them, and choose one; with taught columns, mix two.
+
+        Of those with the columns and of those without, the best; weights are not negative.
+        """
         shares = shares[[one.place for one in self._judged]]
         shares /= shares.sum()
         noises = shares * np.array([one.noise for one in self._judged]) / scale
         lengths = np.array([one.lengths for one in self._judged])
         chances = np.sqrt(2 * (noises**2 @ lengths**2))  # both halves hear the same noise
-        costs = np.empty(len(_SQUARES))
-        for number in range(len(_SQUARES)):
+
+        def judged(numbers: list[int]) -> tuple[Floats, float]:
             parts = [
                 (
                     share,
-                    one.scores[:, number],
+                    one.scores[:, numbers],
                     one.weights,
-                    float(one.gained[number] - one.lost[number] / scale),
+                    one.gained[numbers] - one.lost[numbers] / scale,
                     one.gained_by_shift - one.lost_by_shift / scale,
                 )
                 for share, one in zip(shares.tolist(), self._judged, strict=True)
             ]
-            self._stretched[number], costs[number] = _stretched(
-                parts, _CAUTION * float(chances[number])
-            )
-        self._best = int(costs.argmin())
+            return _stretched(parts, _CAUTION * chances[numbers])
+
+        found = [judged([number]) for number in range(self._squares.shape[1])]
+        costs = np.array([cost for _, cost in found])
+        n = len(_SQUARES)
+        best = [first + int(costs[first : first + n].argmin()) for first in range(0, len(costs), n)]
+        weights = found[best[0]][0] if len(best) == 1 else judged(best)[0]
+        self._mixed = dict(zip(best, weights[:-1].tolist(), strict=True))
+        self._shift = float(weights[-1])
 
     def _fit(self, scale: float, shares: Floats) -> None:
         """Fit all candidates to all looks."""
@@ -437,10 +461,11 @@ class PublicSolver:
             )
 
     def _model(self) -> Floats:
-        stretch, shift = self._stretched[self._best]
-        parameters = self._candidates[0][:, self._best].astype(np.float64) * stretch
-        parameters[-1] += shift / CONSTANT
-        return np.asarray(parameters)
+        parameters = np.zeros(len(self._squares))
+        for number, weight in self._mixed.items():
+            parameters += weight * self._candidates[0][:, number].astype(np.float64)
+        parameters[-1] += self._shift / CONSTANT
+        return parameters
 
 
 def _column(values: Floats) -> Rows:
@@ -452,6 +477,25 @@ def _looks(looks: Floats, counts: NDArray[np.intp], noise: float) -> list[Look]:
         Look(at, gradient, noise / math.sqrt(n))
         for (at, gradient), n in zip(looks, counts.tolist(), strict=True)
     ]
+
+
+def _penalties(d: int, columns: Columns) -> tuple[Rows, Rows]:
+    """Square and absolute penalties of each candidate, in units of τ: (d, n_candidates) each.
+
+    Where public labels tell some columns there are candidates with these, which pay for nothing then, and
+    afterwards as many without.
+    """
+    squares = np.array(_SQUARES, dtype=np.float32)
+    is_cell = np.arange(d)[:, None] < columns.cells
+    square = np.where(is_cell, squares[:, 0], squares[:, 1])
+    absolute = np.where(is_cell, np.float32(_THRESHOLD), np.zeros_like(square))
+    square[-1] = 0.0
+    if not columns.taught:
+        return square, absolute
+    taught = slice(-1 - columns.taught, -1)
+    with_them, without = absolute * np.float32(_THRESHOLD_BESIDE / _THRESHOLD), absolute.copy()
+    square[taught], without[taught] = 0.0, np.inf
+    return np.hstack([square, square]), np.hstack([with_them, without])
 
 
 def _widest(units: Rows) -> Floats:
@@ -486,35 +530,34 @@ def _minimised(
 
 
 def _stretched(
-    parts: Sequence[tuple[float, Rows, Rows, float, float]], caution: float
+    parts: Sequence[tuple[float, Rows, Rows, Floats, float]], cautions: Floats
 ) -> tuple[Floats, float]:
-    """Find by what to multiply scores, and what to add to them; and what is left of F then.
+    """Find by what to multiply scores, and what to add to their sum; and what is left of F then.
 
-    ``caution``: by how much noise may have made F of scores as they are too small.
+    ``cautions`` (k,): by how much noise may have made F of scores as they are too small.
+    Returns: k weights and the shift.
     """
+    k = len(cautions)
 
     def cost(found: Floats) -> tuple[float, Floats]:
-        stretch, shift = found
-        value = _UNSTRETCHED * (stretch - 1.0) ** 2 + caution * stretch
-        slope = np.array([2 * _UNSTRETCHED * (stretch - 1.0) + caution, 0.0])
-        for share, scores, weights, along, by_shift in parts:
-            at = np.float32(stretch) * scores + np.float32(shift)
-            errors = weights * expit(at)
+        weights, shift = found[:-1], found[-1]
+        away = weights.sum() - 1.0
+        value = _UNSTRETCHED * away**2 + float(cautions @ weights)
+        slope = np.append(2 * _UNSTRETCHED * away + cautions, 0.0)
+        for share, scores, rows, along, by_shift in parts:
+            at = scores @ weights.astype(np.float32) + np.float32(shift)
+            errors = rows * expit(at)
             value += share * (
-                float(np.mean(weights * np.logaddexp(np.float32(0.0), at)))
-                - stretch * along
+                float(np.mean(rows * np.logaddexp(np.float32(0.0), at)))
+                - float(along @ weights)
                 - shift * by_shift
             )
-            slope += share * np.array(
-                [float(np.mean(errors * scores)) - along, float(np.mean(errors)) - by_shift]
-            )
+            by_weight = np.asarray(errors @ scores, dtype=np.float64) / len(errors) - along
+            slope += share * np.append(by_weight, float(np.mean(errors)) - by_shift)
         return value, slope
 
-    found = minimize(
-        cost,
-        np.array([1.0, 0.0]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(_LEAST_STRETCH, _MOST_STRETCH), (-_MOST_SHIFT, _MOST_SHIFT)],
-    )
+    least = _LEAST_STRETCH if k == 1 else 0.0
+    bounds = [(least, _MOST_STRETCH)] * k + [(-_MOST_SHIFT, _MOST_SHIFT)]
+    start = np.append(np.full(k, 1.0 / k), 0.0)
+    found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds)
     return found.x, float(found.fun)

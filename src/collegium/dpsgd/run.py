@@ -38,12 +38,13 @@ from collegium.dpsgd.public_labels import PublicLabels, with_public_labels
 from collegium.dpsgd.public_solver import (
     FEWEST,
     LEAST_SIGNAL,
+    Columns,
     PublicSolver,
     can_solve,
-    cells_of,
 )
 from collegium.dpsgd.sampling import Sample
 from collegium.dpsgd.settings import COMBINE, FULL_BATCH, PUBLIC, DPSGDSettings
+from collegium.dpsgd.taught_view import is_taught, public_view
 from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.features.network_features import brought_by
 from collegium.models.trial import one_line_about
@@ -56,7 +57,7 @@ from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.personalisation.rates import plan_dpsgd
 from collegium.runs.observer import Observer
 from collegium.runs.records import Records
-from collegium.runs.views import View, fitted_view
+from collegium.runs.views import View
 
 Floats = NDArray[np.float64]
 RELATIONS = {"zero-out": Neighbours.ADD_OR_REMOVE, "replace-one": Neighbours.ANY_CHANGE}
@@ -111,10 +112,9 @@ class DPSGDRecipe:
     ``start``: parameters to start from, made of public things alone; default: zeros.
     ``bounds``: of numbers that are predicted, public; None: classes are. Records then hold, in place of class
         numbers, targets that were brought from these bounds to [-1, 1].
-    ``n_cells``: how many of the first features were 0 and 1, where records come as they are seen; None: what
-        the preprocessing says.
-    ``public_targets`` (n_public,): of public records, as the loss takes them, NaN where unknown: what they
-        teach is combined with what private records did.
+    ``columns``: what features are, where records come as they are seen; None: what the preprocessing says.
+    ``public_targets`` (n_public,): of public records, as the loss takes them, NaN where unknown: trees may
+        learn from them, whom the model hears, and what they teach is combined with what private records did.
     """
 
     dpsgd: DPSGDSettings = field(default_factory=DPSGDSettings)
@@ -123,7 +123,7 @@ class DPSGDRecipe:
     noise_seed: int | None = None
     start: Floats | None = None
     bounds: tuple[float, float] | None = None
-    n_cells: int | None = None
+    columns: Columns | None = None
     public_targets: NDArray[Any] | None = None
 
     def noise(self) -> NoisySum:
@@ -263,9 +263,9 @@ class DPSGDRun:
                     "solver out"
                 )
             return None
-        n_cells = cells_of(self.view.transformer) if recipe.n_cells is None else recipe.n_cells
+        columns = recipe.columns or Columns.of(self.view.transformer)
         one_each = not self.records.budgets.named
-        return PublicSolver(rows, n_cells, settings.clip_norm, one_each)
+        return PublicSolver(rows, columns, settings.clip_norm, one_each)
 
     @property
     def _noise_of_gradient(self) -> float:
@@ -282,14 +282,22 @@ class DPSGDRun:
             return stepped(state, gradient, settings, self.learning_rate)
         return self.solver.stepped(state, gradient, settings.n_steps_taken, self._noise_of_gradient)
 
-    @cached_property
+    @property
     def view(self) -> View:
         """What the model sees of records: fitted on public ones."""
-        if self.recipe.preprocessing is None:
-            return View(None)
-        if self.records.X_public is None:  # it needs none: the estimator has seen to that
-            return View(clone(self.recipe.preprocessing, safe=False))
-        return fitted_view(self._preprocessing, self.records.X_public, "preprocessing")
+        return self._fitted[0]
+
+    @cached_property
+    def _fitted(self) -> tuple[View, Any | None]:
+        """The view, and public records as it shows them where it learnt from their labels."""
+        recipe, records = self.recipe, self.records
+        if recipe.preprocessing is None:
+            return View(None), None
+        if records.X_public is None:  # it needs none: the estimator has seen to that
+            return View(clone(recipe.preprocessing, safe=False)), None
+        targets = recipe.public_targets if recipe.dpsgd.public_labels == COMBINE else None
+        n_classes = None if recipe.bounds is not None else len(records.classes)
+        return public_view(self._preprocessing, records.X_public, targets, n_classes, recipe.seed)
 
     @property
     def _preprocessing(self) -> Any:
@@ -307,9 +315,12 @@ class DPSGDRun:
 
     @cached_property
     def X_seen(self) -> Any:  # noqa: N802
-        """Public records as the model sees them."""
+        """Public records as the model sees them; labelled ones as it sees those whose label nobody knows."""
+        view, seen = self._fitted
+        if seen is not None:
+            return seen
         with one_line_about(self.view.name, "applied to the public records"):
-            return self.view.of(self.records.X_public, self.memory.folder)
+            return view.of(self.records.X_public, self.memory.folder)
 
     def summands(self) -> Summands:
         """Let the private records be seen by the model. **Sensitive.**"""
@@ -458,6 +469,7 @@ class DPSGDRun:
             found = with_public_labels(
                 learnt.state.parameters, rows, targets, names, self.noise_left, self.recipe.seed
             )
+        found = replace(found, trees=is_taught(self.view))
         self._combined = learnt.state, found
         return found
 

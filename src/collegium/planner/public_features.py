@@ -28,7 +28,7 @@ class Looks:
 
     def view(self, preprocessing: Any) -> View:
         """Fit a preprocessing, which is not changed."""
-        if not _ends_in_kernel(preprocessing):
+        if not ends_in_kernel(preprocessing):
             return fitted_view(preprocessing, self.X, "preprocessing")
         *head, (name, last) = preprocessing.steps
         self._fit(Pipeline(head), last)
@@ -36,7 +36,7 @@ class Looks:
 
     def seen(self, view: View) -> Any:
         """Show these records through a view that was made here."""
-        if self._points is None or not _ends_in_kernel(view.transformer):
+        if self._points is None or not ends_in_kernel(view.transformer):
             return view.of(self.X)
         return view.transformer[-1].transform(self._points)  # type: ignore[index]
 
@@ -52,5 +52,6 @@ class Looks:
         self._about = about
 
 
-def _ends_in_kernel(transformer: Any) -> bool:
+def ends_in_kernel(transformer: Any) -> bool:
+    """Tell whether the components of a kernel come last."""
     return isinstance(transformer, Pipeline) and isinstance(transformer[-1], KernelComponents)

@@ -266,11 +266,11 @@ def recommend_from(
                 facts, alone, half, cost, n_test, steps if signal == facts.signal else None
             )
 
-        expected = expected_at(facts.signal)
-        notes += _if_useless(facts, expected_at)
-        notes += _of_public_labels(expected, alone, is_combined)
+        by_private = expected = expected_at(facts.signal)
         if is_combined:
-            expected = at_least(expected, alone)
+            expected = at_least(by_private, alone)
+        notes += _if_useless(facts, expected_at, expected)
+        notes += _of_public_labels(facts, by_private, alone, is_combined)
     notes += _of_shape(facts)
     if X_test is not None and (apart := rehearsal.apart_from(X_test)) > _OTHERS:
         notes.append(
@@ -359,10 +359,14 @@ class _Scores:
         return low + max(0.0, high - low) * min(1.0, math.log(signal / base) / math.log(4))
 
 
-def _of_public_labels(expected: Expected, alone: Rehearsed, is_combined: bool) -> list[str]:
+def _of_public_labels(
+    facts: Facts, expected: Expected, alone: Rehearsed, is_combined: bool
+) -> list[str]:
     """Say what public labels are worth, and where they do as well: then nobody's budget need be spent."""
     worth = score_in_words(alone.score, expected.measure)
     if alone.score >= expected.middle:
+        if replace(expected, middle=alone.score).is_better is False:
+            return []
         return [
             f"the public labels alone are enough for this ({expected.measure} {worth}), at no cost to "
             "anybody: consider whether private records are needed"
@@ -375,15 +379,19 @@ def _of_public_labels(expected: Expected, alone: Rehearsed, is_combined: bool) -
     ]
 
 
-def _if_useless(facts: Facts, expected_at: Callable[[float], Expected]) -> list[str]:
-    """Where a constant answer is as good, say what it would take."""
+def _if_useless(
+    facts: Facts, expected_at: Callable[[float], Expected], published: Expected
+) -> list[str]:
+    """Where a constant answer is as good as what private records make, say what it would take."""
     expected = expected_at(facts.signal)
     if expected.is_better is not False:
         return []
+    whose = "of the private records alone " if published.is_better else ""
     always = "guessing"
     if facts.shares is not None and facts.goal in (ACCURACY, LABELS):
         always = f"always answering “{facts.classes[facts.shares.argmax()]}”"
-    line = f"{NOT_WORTH_IT} {always} ({expected.measure}). {_other_goal(facts)}To do better"
+    what = NOT_WORTH_IT.replace("the model ", f"the model {whose}")
+    line = f"{what} {always} ({expected.measure}). {_other_goal(facts)}To do better"
     times = 4.0
     while times <= _FARTHEST:
         if expected_at(times * facts.signal).is_better:

@@ -29,11 +29,13 @@ from collegium.distillation.supervised import beliefs_of
 from collegium.dpsgd.by_rule import signal, with_components
 from collegium.dpsgd.ensemble_choice import choose, taught_by_beliefs
 from collegium.dpsgd.linear_model import as_rows
-from collegium.dpsgd.public_solver import cells_of
+from collegium.dpsgd.public_solver import Columns
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
+from collegium.dpsgd.settings import COMBINE
+from collegium.dpsgd.taught_view import public_view
 from collegium.evaluation.quality import measure_quality
 from collegium.planner.facts import Facts
-from collegium.planner.public_features import Looks
+from collegium.planner.public_features import Looks, ends_in_kernel
 from collegium.planner.surrogates import StandIns, completed, public_model
 from collegium.runs.records import Records
 
@@ -97,8 +99,15 @@ class DPSGDRehearsal:
         n = found.X.shape[0]
         made = with_components(preprocessing, facts.dpsgd, facts.dpsgd_plan, n, len(facts.classes))
         self.looks = Looks(found.X)
-        self._view = self.looks.view(made)
-        self.seen: Floats = as_rows(self.looks.seen(self._view), "public records")
+        if ends_in_kernel(made):
+            self._view = self.looks.view(made)
+            seen = self.looks.seen(self._view)
+        else:
+            use = facts.dpsgd.public_labels == COMBINE
+            known = np.where(found.codes >= 0, found.codes, np.nan) if use else None
+            self._view, seen = public_view(made, found.X, known, len(facts.classes), facts.seed)
+            seen = self._view.of(found.X) if seen is None else seen
+        self.seen: Floats = as_rows(seen, "public records")
         begun = time.perf_counter()
         timed = self.see(take_rows(found.X, slice(0, _TIMED)))
         self.seconds_to_see = (time.perf_counter() - begun) / len(timed)
@@ -202,7 +211,7 @@ class DPSGDRehearsal:
             None,
             seed=facts.seed,
             noise_seed=noise_seed,
-            n_cells=cells_of(self._view.transformer),
+            columns=Columns.of(self._view.transformer),
         )
         run = DPSGDRun(recipe, records, relation=Neighbours.ADD_OR_REMOVE, n_threads=1)
         # The same mean gradient, with the noise that so much signal leaves in it.

@@ -26,13 +26,16 @@ from collegium.models.preprocessing import (
     CrossedTable,
     PrincipalTable,
     TabularEncoder,
+    TaughtTable,
 )
 from collegium.models.preprocessing.columns import MISSING
 from collegium.models.preprocessing.crossed_table import PART
 from collegium.models.preprocessing.principal_table import FARTHEST
+from collegium.models.preprocessing.taught_table import LEAST, MOST
 from collegium.study.onnx_graph import DOUBLE, FLOAT, INT64, Graph
 from collegium.study.onnx_patches import write_patches, write_resized
 from collegium.study.onnx_scattering import write_scattering
+from collegium.study.onnx_trees import write_trees
 
 Floats = NDArray[np.float32]
 _MOST_OF_FLOATS = float(np.finfo(np.float32).max)
@@ -188,6 +191,41 @@ def _crossed(graph: Graph, table: CrossedTable, records: str) -> str:
     return graph.joined([graph.add("Mul", graph.unit_rows(half), part) for half in halves])
 
 
+def _taught(graph: Graph, table: TaughtTable, records: str) -> str:
+    seen = graph.unit_rows(written(graph, table.view_, records))
+    part = graph.constant(np.sqrt(1 - table.share), np.float32)
+    if table._encoder is None:
+        largest = graph.constant(_MOST_OF_FLOATS), graph.constant(-_MOST_OF_FLOATS)
+        wide = graph.cast(records, DOUBLE)
+        wide = graph.add("Where", graph.add("IsNaN", wide), graph.constant(0.0), wide)
+        shown = graph.cast(graph.add("Max", graph.add("Min", wide, largest[0]), largest[1]), FLOAT)
+    else:
+        shown = _encoded(graph, table._encoder, records)
+    each = [_said_by(graph, model, shown, table.n_classes) for model in table.trees_]
+    said = graph.scaled(graph.add("Add", *each), 0.5)
+    said = graph.add("Sub", said, graph.constant(table._middle[None]))
+    said = graph.add("Div", said, graph.constant(table._divisors[None]))
+    limit = graph.constant(table._limit)
+    said = graph.add("Clip", said, graph.constant(-table._limit), limit)
+    return graph.joined([graph.add("Mul", seen, part), graph.cast(said, FLOAT)])
+
+
+def _said_by(graph: Graph, trees: Any, shown: str, n_classes: int | None) -> str:
+    """Write down what one of a table's models says, in double precision, as `TaughtTable` tells it."""
+    answered = write_trees(graph, trees, shown)
+    if n_classes is None:
+        return answered
+    low, high = graph.constant(LEAST), graph.constant(MOST)
+    logs = graph.add("Log", graph.add("Clip", answered, low, high))
+    if n_classes == 2:
+        parts = [
+            graph.add("Gather", logs, graph.constant([place], np.int64), axis=1) for place in (1, 0)
+        ]
+        return graph.add("Sub", *parts)
+    mean = graph.scaled(graph.sums(logs), 1 / n_classes)
+    return graph.add("Sub", logs, mean)
+
+
 def _components(graph: Graph, components: PublicComponents, records: str) -> str:
     centred = graph.add(
         "Sub", graph.cast(records, FLOAT), graph.constant(components.mean_, np.float32)
@@ -241,6 +279,7 @@ _WRITERS: dict[type, Callable[[Graph, Any, str], str]] = {
     PrincipalTable: _principal,
     BinnedTable: _binned,
     CrossedTable: _crossed,
+    TaughtTable: _taught,
     PublicComponents: _components,
     KernelComponents: _kernel,
     ScatteringTransform: write_scattering,

@@ -30,6 +30,7 @@ _OF_COLLEGIUM = (
     "models.preprocessing.pixels.PixelScaler",
     "models.preprocessing.principal_table.PrincipalTable",
     "models.preprocessing.tabular_encoder.TabularEncoder",
+    "models.preprocessing.taught_table.TaughtTable",
     "models.preprocessing.wide_table.WideTable",
     "distillation.embedding.EvenScattering",
     "distillation.embedding.PublicEmbedding",

@@ -3,7 +3,7 @@
 An encoder that is fitted on private records leaks them, outside every account: its categories say
 who is there, its ranges are somebody's exact values. So the transformers here are fitted on public
 records (:class:`TabularEncoder`, :class:`PrincipalTable`, :class:`BinnedTable`,
-:class:`CrossedTable`) or need no data at all
+:class:`CrossedTable`), also on their labels (:class:`TaughtTable`), or need no data at all
 (:class:`PixelScaler`), and what they do to one record never depends on another private record. They
 cannot know whether the records given to ``fit`` are public: that is the caller's promise.
 """
@@ -13,5 +13,13 @@ from collegium.models.preprocessing.crossed_table import CrossedTable
 from collegium.models.preprocessing.pixels import PixelScaler
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
+from collegium.models.preprocessing.taught_table import TaughtTable
 
-__all__ = ["BinnedTable", "CrossedTable", "PixelScaler", "PrincipalTable", "TabularEncoder"]
+__all__ = [
+    "BinnedTable",
+    "CrossedTable",
+    "PixelScaler",
+    "PrincipalTable",
+    "TabularEncoder",
+    "TaughtTable",
+]

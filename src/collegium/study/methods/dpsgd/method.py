@@ -123,8 +123,8 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
         relation = _relation(study.begun_in, promised, recipe)
         granted = taking_part.budgets
         taking_part = _with_everybody(study, taking_part, relation)
+        recipe = replace(recipe, public_targets=_known_codes(data))
         run = DPSGDRun(recipe, taking_part, memory, study.observer, relation, threads)
-        run.recipe = replace(recipe, public_targets=_known_codes(data))
         believer = distilled_student_of(config, run)
         return DPSGDStudyPlan(config, data, run, granted, study.parties, believer)
 
