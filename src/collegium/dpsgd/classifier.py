@@ -253,7 +253,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         y_public : array-like, shape (n_public,), optional
             Their classes; missing ones are allowed. A model of those that are known is combined with that of
             the private records, weighted by how right each is, if that is better: ``public_labels_`` says
-            what each is worth. It costs nobody anything.
+            what each is worth. 200 and more of a table also teach trees, whose answer is one more column. It
+            costs nobody anything.
         public_may_overlap : bool, default=False
             Whether public records may equal private ones. By default more than a handful are refused.
         scales_may_differ : bool, default=False

@@ -30,9 +30,10 @@ alone judges it; on the half of the public records which the judged copy was not
 to its own. There each candidate is also stretched: a penalty that suppresses noise makes scores too small.
 What noise may have added to a judgement is added to it once more: where noise decides, more is suppressed.
 
-Columns that trees of public labels tell (:class:`~collegium.models.preprocessing.TaughtTable`) pay no
-penalty: there are few, and they tell much. Beside them all others tell less, and more of it goes under in
-noise; so there are candidates without them as well, and the best of both kinds are mixed as gradients judge.
+Candidates are of several kinds, since no penalty suits all tables: of all columns, without those of 0 and 1,
+and, where trees of public labels tell some (:class:`~collegium.models.preprocessing.TaughtTable`), without
+these. They pay no penalty: there are few, and they tell much. Beside them all others tell less, and more of
+it goes under in noise. The best candidates of all kinds are mixed, with weights that gradients judge alike.
 
 A person of several records gives one gradient, the clipped sum of theirs. Where that may be, gradients have
 an unknown scale s, which follows from how they change: g_t is s·E x·(ℓ_t − m_t·σ(x·θ)), but for a constant.
@@ -407,10 +408,7 @@ class PublicSolver:
         return min(max(found, _LEAST_SCALE), _MOST_SCALE)
 
     def _choose(self, scale: float, shares: Floats) -> None:
-        """Stretch all candidates by what looks said of them, and choose one; with taught columns, mix two.
-
-        Of those with the columns and of those without, the best; weights are not negative.
-        """
+        """Stretch all candidates by what looks said of them, and mix the best ones of each kind."""
         shares = shares[[one.place for one in self._judged]]
         shares /= shares.sum()
         noises = shares * np.array([one.noise for one in self._judged]) / scale
@@ -482,20 +480,26 @@ def _looks(looks: Floats, counts: NDArray[np.intp], noise: float) -> list[Look]:
 def _penalties(d: int, columns: Columns) -> tuple[Rows, Rows]:
     """Square and absolute penalties of each candidate, in units of τ: (d, n_candidates) each.
 
-    Where public labels tell some columns there are candidates with these, which pay for nothing then, and
-    afterwards as many without.
+    As many candidates as there are square penalties for each kind of model, one kind after the other: of all
+    columns, without those of 0 and 1, and, where public labels tell some, without these, which are free.
     """
     squares = np.array(_SQUARES, dtype=np.float32)
-    is_cell = np.arange(d)[:, None] < columns.cells
-    square = np.where(is_cell, squares[:, 0], squares[:, 1])
-    absolute = np.where(is_cell, np.float32(_THRESHOLD), np.zeros_like(square))
-    square[-1] = 0.0
-    if not columns.taught:
-        return square, absolute
-    taught = slice(-1 - columns.taught, -1)
-    with_them, without = absolute * np.float32(_THRESHOLD_BESIDE / _THRESHOLD), absolute.copy()
-    square[taught], without[taught] = 0.0, np.inf
-    return np.hstack([square, square]), np.hstack([with_them, without])
+    is_cell = (np.arange(d) < columns.cells)[:, None]
+    is_taught = ((np.arange(d) >= d - 1 - columns.taught) & (np.arange(d) < d - 1))[:, None]
+    is_free = is_taught | (np.arange(d) == d - 1)[:, None]
+    square = np.where(is_cell, squares[:, 0], squares[:, 1]) * ~is_free
+    left_out = [np.zeros_like(is_cell)]
+    if 0 < columns.cells < d - 1 - columns.taught:
+        left_out.append(is_cell)
+    if columns.taught:
+        left_out.append(is_taught)
+    absolute = []
+    for out in left_out:
+        heard = columns.taught and out is not is_taught
+        threshold = _THRESHOLD_BESIDE if heard else _THRESHOLD
+        one = np.where(out, np.inf, threshold * is_cell).astype(np.float32)
+        absolute.append(np.repeat(one, len(squares), axis=1))
+    return np.hstack([square] * len(left_out)), np.hstack(absolute)
 
 
 def _widest(units: Rows) -> Floats:

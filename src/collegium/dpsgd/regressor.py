@@ -145,8 +145,9 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
             As for :meth:`DPSGDClassifier.fit <collegium.DPSGDClassifier.fit>`.
         y_public : array-like, shape (n_public,), optional
             Targets of the public records; missing ones are allowed. A model of those that are known
-            is combined with that of the private records if that is better (``public_labels_``), and their
-            range is what ``bounds`` are if none are given.
+            is combined with that of the private records if that is better (``public_labels_``); 200 and more
+            of a table also teach trees, whose answer is one more column; and their range is what ``bounds``
+            are if none are given.
 
         parties : Party, optional
             Take the steps over the records of several parties, which show one another none of them; all call

@@ -100,8 +100,9 @@ class DPSGDSettings(Settings):
     public_labels: str = setting(
         COMBINE,
         "What public records with known classes are for; it costs nobody anything. combine: a model of them "
-        "is combined with that of the private records, weighted by how right each is, if that is better. "
-        "judge: they only tell how good the model is.",
+        "is combined with that of the private records, weighted by how right each is, if that is better; 200 "
+        "and more of a table also teach trees, whose answer is a column for the model of the private "
+        "records. judge: they only tell how good the model is.",
         choices=(COMBINE, JUDGE),
     )
     accountant: str = setting(
