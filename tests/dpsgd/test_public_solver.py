@@ -19,6 +19,7 @@ from collegium.dpsgd.public_solver import (
     Columns,
     Look,
     PublicSolver,
+    _penalties,
     can_solve,
     expected_errors,
 )
@@ -28,6 +29,7 @@ from collegium.errors import InputError
 from collegium.runs.records import Records
 
 WIDTH, CLIP = 20, 0.5
+NO_COLUMNS = Columns()
 TRUTH = np.random.default_rng(1).normal(size=WIDTH) * 3
 
 
@@ -49,16 +51,34 @@ def drawn(rows, labels, at, clip=CLIP):
     return units.T @ np.clip(errors, -bounds, bounds) / len(rows)
 
 
-def solved(public, rows, labels, noise, *, looks=10, times=1.0, seed=0, clip=CLIP, one_each=True):
+def solved(
+    public,
+    rows,
+    labels,
+    noise,
+    *,
+    looks=10,
+    times=1.0,
+    seed=0,
+    clip=CLIP,
+    one_each=True,
+    columns=NO_COLUMNS,
+):
     """The model after some looks at the private records, and what made it."""
     random = np.random.default_rng(seed)
-    solver, seen = PublicSolver(public, Columns(), clip, one_each), []
-    at = np.zeros(WIDTH + 1)
+    solver, seen = PublicSolver(public, columns, clip, one_each), []
+    width = rows.shape[1] + 1
+    at = np.zeros(width)
     for _ in range(looks):
-        gradient = times * drawn(rows, labels, at, clip) + random.normal(0, noise, WIDTH + 1)
+        gradient = times * drawn(rows, labels, at, clip) + random.normal(0, noise, width)
         seen.append(Look(at, gradient, noise))
         at = solver.after(seen)
     return at, solver
+
+
+def taught_by(rows, said, share=0.1):
+    """Rows with a last column of what trees of public labels would say, between -1 and 1."""
+    return np.hstack([np.sqrt(1 - share) * rows, np.sqrt(share) * said[:, None]])
 
 
 def scores(at, rows):
@@ -98,6 +118,66 @@ def test_public_records_of_others_shape_no_more_than_the_way_there():
     wanted = LogisticRegression(C=1e5, max_iter=500).fit(rows, labels).decision_function(test)
     off = scores(at, test) - wanted
     assert np.sqrt(np.mean(off**2)) < 0.3
+
+
+# Several kinds of models
+
+
+def test_what_trees_say_is_believed_as_far_as_gradients_bear_it_out():
+    """A column that tells what no other does is used; one of chance costs next to nothing."""
+    rows, public, test = rows_of(20_000, 2), rows_of(2_000, 3), rows_of(5_000, 4)
+    random = np.random.default_rng(6)
+    hidden = [np.sign(random.normal(size=len(part))) for part in (rows, public, test)]
+
+    def named(part, sign, seed):
+        scores = part @ TRUTH - 0.5 + 2 * sign
+        return (np.random.default_rng(seed).random(len(part)) < expit(scores)).astype(int)
+
+    labels, truth = named(rows, hidden[0], 7), named(test, hidden[2], 8)
+    columns = Columns(0, 1)
+    for noise in (1e-4, 1e-3):
+        without, _ = solved(public, rows, labels, noise)
+        alone = log_loss(truth, expit(scores(without, test)))
+        for told, low, high in ((1.0, -1.0, -0.1), (0.0, -0.01, 0.01)):
+            said = [sign if told else np.sign(random.normal(size=len(sign))) for sign in hidden]
+            parts = [taught_by(*one) for one in zip((rows, public, test), said, strict=True)]
+            at, _ = solved(parts[1], parts[0], labels, noise, columns=columns)
+            more = log_loss(truth, expit(scores(at, parts[2]))) - alone
+            assert low < more < high, (noise, told)
+
+
+def test_columns_of_0_and_1_that_only_drown_the_others_are_left_out():
+    """Many cells say nothing: with noise, models without them are right more often."""
+    random = np.random.default_rng(9)
+    n_cells = 300
+
+    def with_cells(part):
+        cells = random.normal(size=(len(part), n_cells))
+        cells /= np.linalg.norm(cells, axis=1, keepdims=True)
+        return np.hstack([cells, part]) * np.sqrt(0.5)
+
+    rows, public, test = rows_of(20_000, 2), rows_of(2_000, 3), rows_of(5_000, 4)
+    labels, truth = labels_of(rows, 2), labels_of(test, 4)
+    parts = [with_cells(part) for part in (rows, public, test)]
+    found = []
+    for columns in (Columns(n_cells), Columns()):
+        at, _ = solved(parts[1], parts[0], labels, 2e-3, columns=columns)
+        found.append(log_loss(truth, expit(scores(at, parts[2]))))
+    assert found[0] < found[1] - 0.005
+
+
+def test_what_is_left_out_has_no_weight():
+    columns = Columns(cells=3, taught=2)
+    squares, absolute = _penalties(9, columns)
+    assert squares.shape == absolute.shape == (9, 18)
+    free = [6, 7, 8]  # taught, and the constant
+    assert (squares[free] == 0).all() and (squares[:6] > 0).all()
+    left_out = np.isinf(absolute)
+    assert not left_out[:, :6].any() and not left_out[-1].any()
+    assert (left_out[:, 6:12].any(axis=1) == (np.arange(9) < 3)).all()
+    assert (left_out[:, 12:].any(axis=1) == np.isin(np.arange(9), [6, 7])).all()
+    assert _penalties(9, Columns())[0].shape == (9, 6)
+    assert _penalties(9, Columns(cells=8))[0].shape == (9, 6)  # nothing would be left
 
 
 # Noise

@@ -226,6 +226,13 @@ class PublicSolver:
         self._parts = [np.ascontiguousarray(units[place]) for place in self._places]
         self._bends = [0.25 * largest_moment(part) for part in self._parts]
         self._squares, self._absolute = _penalties(d, columns)
+        # What leaves cells out is found without looking at them: they are most of the columns.
+        narrow = np.isinf(self._absolute[: columns.cells]).all(axis=0) & (columns.cells > 0)
+        self._groups = []
+        for chosen, first in ((~narrow, 0), (narrow, columns.cells)):
+            if chosen.any():
+                parts = [np.ascontiguousarray(part[:, first:]) for part in self._parts]
+                self._groups.append((np.flatnonzero(chosen), first, parts))
         self._wide = _widest(units)
         self._far = units @ self._wide
         self._start_again()
@@ -448,15 +455,17 @@ class PublicSolver:
             some = _column(weights[place])
             if number == 0:
                 self._last = goal, some, unit
-            self._candidates[number] = _minimised(
-                units,
-                some,
-                goal,
-                self._candidates[number],
-                self._squares * unit,
-                self._absolute * unit,
-                self._bends[number],
-            )
+            for chosen, first, parts in self._groups:
+                here = np.ix_(np.arange(first, len(goal)), chosen)
+                self._candidates[number][here] = _minimised(
+                    parts[number],
+                    some,
+                    goal[first:],
+                    self._candidates[number][here],
+                    self._squares[here] * unit,
+                    self._absolute[here] * unit,
+                    self._bends[number],
+                )
 
     def _model(self) -> Floats:
         parameters = np.zeros(len(self._squares))
