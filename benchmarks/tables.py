@@ -23,7 +23,7 @@ import csv
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +119,27 @@ def without_privacy(X: Any, y: Any, X_public: Any, X_test: Any) -> Iterator[tupl
     yield "boosting", best[1].decision_function(test)
 
 
+@dataclass(frozen=True)
+class Way:
+    """A way to learn privately."""
+
+    name: str
+    view: Any
+    solver: str | None = None
+    labelled: bool = False
+
+
+WAYS = (
+    Way("now", CrossedTable(800)),
+    Way("labels", CrossedTable(800), labelled=True),
+    Way("momentum", CrossedTable(800), MOMENTUM),
+    Way("momentum, labels", CrossedTable(800), MOMENTUM, labelled=True),
+    Way("before", BinnedTable(800), MOMENTUM),
+)
+
+
 def privately(
-    view: Any,
-    solver: str | None,
+    way: Way,
     X: Any,
     y: Any,
     X_public: Any,
@@ -130,7 +148,7 @@ def privately(
     epsilons: Any,
     seed: int,
 ) -> Iterator[tuple[str, Any]]:
-    """Scores of test records by what is published, without and with public labels."""
+    """Scores of test records by what is published; with labels also by what these teach alone."""
     names = ["a", "b", "c"][: len(epsilons)]
     levels = np.random.default_rng(seed).choice(names, len(y), p=MIXED if len(names) == 3 else None)
     policy = cg.Policy(dict(zip(names, epsilons, strict=True)), delta=1e-5)
@@ -141,17 +159,21 @@ def privately(
         classes=np.array([0, 1]),
         X_public=X_public,
     )
-    recipe = DPSGDRecipe(DPSGDSettings(solver=solver), view, seed=seed, noise_seed=seed)
+    recipe = DPSGDRecipe(
+        DPSGDSettings(solver=way.solver),
+        way.view,
+        seed=seed,
+        noise_seed=seed,
+        public_targets=y_public if way.labelled else None,
+    )
     run = DPSGDRun(recipe, records)
     learnt = run.learn()
-    yield "now", run.model(learnt).decision_function(as_rows(run.view.of(X_test), "records"))
-    run = DPSGDRun(replace(recipe, public_targets=y_public), records)
-    learnt = run.learn()
     tested = as_rows(run.view.of(X_test), "records")
-    yield "labels", run.model(learnt).decision_function(tested)
-    known = np.flatnonzero(~np.isnan(y_public))
-    alone = public_model(as_rows(run.X_seen[known], "records"), y_public[known].astype(int))
-    yield "public", alone.decision_function(tested)
+    yield way.name, run.model(learnt).decision_function(tested)
+    if way.name == "labels":
+        known = np.flatnonzero(~np.isnan(y_public))
+        alone = public_model(as_rows(run.X_seen[known], "records"), y_public[known].astype(int))
+        yield "public", alone.decision_function(tested)
 
 
 def measure(arguments: argparse.Namespace) -> None:
@@ -196,30 +218,14 @@ def measure(arguments: argparse.Namespace) -> None:
                     begun = time.perf_counter()
                     for model, scores in without_privacy(*part["private"], X_public, X_test):
                         write((*key, "∞", model), y_test, scores, begun)
-                ways: list[tuple[Any, str | None, dict[str, str]]] = [
-                    (CrossedTable(800), None, {m: m for m in ("now", "labels", "public")})
-                ]
-                if budget in arguments.before:
-                    names = {"now": "momentum", "labels": "momentum, labels"}
-                    ways.append((CrossedTable(800), MOMENTUM, names))
-                    ways.append((BinnedTable(800), MOMENTUM, {"now": "before"}))
-                for view, solver, names in ways:
-                    if (*key, budget, names["now"]) in done:
+                for way in WAYS:
+                    if way.name not in arguments.ways or (*key, budget, way.name) in done:
                         continue
                     begun = time.perf_counter()
                     for model, scores in privately(
-                        view,
-                        solver,
-                        *part["private"],
-                        X_public,
-                        y_public,
-                        X_test,
-                        BUDGETS[budget],
-                        split,
+                        way, *part["private"], X_public, y_public, X_test, BUDGETS[budget], split
                     ):
-                        what = (*key, budget, names.get(model, ""))
-                        if what[-1] and what not in done:
-                            write(what, y_test, scores, begun)
+                        write((*key, budget, model), y_test, scores, begun)
 
 
 def show(arguments: argparse.Namespace) -> None:
@@ -250,7 +256,7 @@ def main() -> None:
     parser.add_argument("--table", nargs="+", default=[])
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--budgets", nargs="+", default=list(BUDGETS))
-    parser.add_argument("--before", nargs="+", default=["1", ".1/.2/.3"])
+    parser.add_argument("--ways", nargs="+", default=[way.name for way in WAYS])
     parser.add_argument("--show", action="store_true")
     arguments = parser.parse_args()
     (show if arguments.show else measure)(arguments)
