@@ -4,14 +4,16 @@ A model of public records alone, and the one that noisy steps made of private re
 right each is about public records: the private one has not learnt from these, and the public one is asked
 about each record by a copy that has not (stacking; Wolpert, *Stacked generalization*, Neural Networks 5(2),
 1992; weights are not negative, as in Breiman, *Stacked regressions*, Machine Learning 24, 1996). Both are
-linear in what they see, so what is published is one linear model, as before. All of it is made of released
+linear in what they see, so what is published is one linear model, as before. Where trees of the labels are
+part of what is seen (:mod:`collegium.dpsgd.taught_view`), they are a third model, and the public linear one
+does without them: were it to learn how far to believe what trees say of its records, trees that have seen the
+labels of other records would tell it of these. All of it is made of released
 and public things alone. Weights are taken only where they are better by more than one and a half standard
 errors, so that the result is as good as the better of both, as far as so many labels can tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,8 +41,13 @@ _SURER = 1.5  # standard errors by which what is less simple must be better
 _FAR = 0.05  # of a class's share
 _SEEN = 20  # labelled records of a class from which on it is compared
 PRIVATE, SCALED, COMBINED, PUBLIC = "private", "scaled", "combined", "public"
+_ACCURACY = "accuracy"
 _ELSEWHERE = "public records may be of another time or place, or were selected"
 _TREES = "The model of the private records also sees what trees say that learnt from these labels. "
+_UNUSED = "public labels are not used"
+_TREES_STAY = (
+    "public labels are not combined with it, but trees that learnt from them are part of it"
+)
 _WHICH = {
     PRIVATE: "the model of the private records, as it is",
     SCALED: "the model of the private records, calibrated on the public labels",
@@ -56,7 +63,7 @@ class PublicLabels:
 
     ``n``: how many there were.
     ``chosen``: "private", "scaled", "combined" or "public": what is published.
-    ``weights``: of the model of private records, and of the one of public labels.
+    ``weights``: of the model of private records, of the linear one of public labels, and of trees of these.
     ``scores``: of each of these, on public records whose labels it had not seen: share of right answers, or
         R² of numbers; empty where there were too few labels.
     ``parameters`` (n_features + 1, n_outputs): what is published.
@@ -69,13 +76,13 @@ class PublicLabels:
 
     n: int
     chosen: str
-    weights: tuple[float, float]
+    weights: tuple[float, float, float]
     scores: dict[str, float]
     parameters: Floats
     predicted: Floats
     rows: NDArray[np.intp]
     notes: tuple[str, ...] = ()
-    measure: str = "accuracy"
+    measure: str = _ACCURACY
     trees: bool = False
 
     @property
@@ -84,9 +91,12 @@ class PublicLabels:
         if self.notes and not self.scores:
             return self.notes[0]
         if not self.scores and self.n >= ENOUGH:
+            least = (
+                "2 records of each class" if self.measure == _ACCURACY else "targets that differ"
+            )
             return (
-                f"{self.n:,} public labels do not show all that is to be told apart (at least 2 records of "
-                "each class): they are not used"
+                f"{self.n:,} public labels do not show all that is to be told apart (at least {least}): "
+                "they are not used"
             )
         if not self.scores:
             return (
@@ -107,6 +117,7 @@ def with_public_labels(
     names: NDArray[Any],
     noise: float = 0.0,
     seed: int = 0,
+    trees: Floats | None = None,
 ) -> PublicLabels:
     """Combine what private records taught with what public labels teach, if that is better.
 
@@ -115,47 +126,80 @@ def with_public_labels(
     ``targets`` (n,): class numbers, or numbers in [-1, 1].
     ``names`` (n_classes,): of the classes; empty where numbers are predicted.
     ``noise``: standard deviation that the steps left in each parameter, which is public.
+    ``trees`` (n_taught + 1, n_outputs): parameters of the last features, and of the constant, that say what
+        trees say; rows are told by trees that have not seen their label. None: there are none.
     """
     task = _Classes(names) if len(names) else _Numbers()
     some = np.sort(np.random.default_rng([seed, 9]).permutation(len(rows))[:_MOST])
-    seen, known = rows[some], targets[some]
+    seen, known = rows[some].copy(), targets[some]
     units = np.hstack([seen, np.full((len(seen), 1), CONSTANT)])
     mine = units @ parameters
     as_it_is = PublicLabels(
-        len(rows), PRIVATE, (1.0, 0.0), {}, parameters, mine, some, measure=task.measure
+        len(rows),
+        PRIVATE,
+        (1.0, 0.0, 0.0),
+        {},
+        parameters,
+        mine,
+        some,
+        measure=task.measure,
+        trees=trees is not None,
     )
     if not task.is_enough(known):
         return as_it_is
     strange = task.contradictions(mine, known, noise, units)
     if strange:
-        return replace(as_it_is, notes=(strange,))
+        return replace(as_it_is, notes=(strange + (_TREES_STAY if as_it_is.trees else _UNUSED),))
+    parts = [parameters, np.zeros_like(parameters), np.zeros_like(parameters)]
+    said = None
+    if trees is not None:
+        parts[2][-len(trees) :] = trees
+        said = units @ parts[2]
+        seen[:, -len(trees) + 1 :] = 0.0
     folds = list(task.folds(known, seed))
     strength = task.strength(seen, known)
     theirs = np.empty_like(mine)
     for learn, judged in folds:
-        theirs[judged] = units[judged] @ task.learnt(seen[learn], known[learn], strength)
-    options = {
-        PRIVATE: lambda s, t, y: _Weights(1.0, 0.0, np.zeros(mine.shape[1])),
-        SCALED: lambda s, t, y: task.weighed(s, None, y),
-        COMBINED: lambda s, t, y: task.weighed(s, t, y),
-        PUBLIC: lambda s, t, y: task.weighed(None, t, y),
+        learnt = task.learnt(seen[learn], known[learn], strength)
+        theirs[judged] = seen[judged] @ learnt[:-1] + CONSTANT * learnt[-1]
+    given = {
+        PRIVATE: (mine, None, None),
+        SCALED: (mine, None, None),
+        COMBINED: (mine, theirs, said),
+        PUBLIC: (None, theirs, said),
     }
-    judged_by = {name: _asked(make, mine, theirs, known, folds) for name, make in options.items()}
+
+    def weighed(name: str, rows: Any = slice(None)) -> _Weights:
+        if name == PRIVATE:
+            return _Weights((1.0, 0.0, 0.0), np.zeros(mine.shape[1]))
+        return task.weighed(
+            [None if one is None else one[rows] for one in given[name]], known[rows]
+        )
+
+    judged_by = {name: np.empty_like(mine) for name in given}
+    for name, scores in judged_by.items():
+        for learn, judged in folds:  # by weights that have not seen their label
+            scores[judged] = weighed(name, learn).of(
+                [None if one is None else one[judged] for one in given[name]]
+            )
     losses = {name: task.losses(scores, known) for name, scores in judged_by.items()}
     notes = task.shifts(mine, known)
     chosen = _simplest(losses)
-    if notes and chosen == SCALED:  # the shares of private records are those that count
+    if (
+        notes and chosen == SCALED
+    ):  # it is private records that count, and these labels are of others
         chosen = PRIVATE
-    weights = options[chosen](mine, theirs, known)
-    whole = task.learnt(seen, known, strength) if weights.public else np.zeros_like(parameters)
-    made = weights.private * parameters + weights.public * whole
+    weights = weighed(chosen)
+    if weights.each[1]:
+        parts[1] = task.learnt(seen, known, strength)
+    made = np.tensordot(weights.each, parts, 1)
     made[-1] += weights.shift / CONSTANT
-    scores = {name: task.score(judged_by[name], known) for name in (SCALED, COMBINED, PUBLIC)}
+    worth = {name: task.score(judged_by[name], known) for name in (SCALED, COMBINED, PUBLIC)}
     return replace(
         as_it_is,
         chosen=chosen,
-        weights=(weights.private, weights.public),
-        scores=scores,
+        weights=weights.each,
+        scores=worth,
         parameters=made,
         predicted=judged_by[chosen],
         notes=notes,
@@ -180,29 +224,16 @@ def judged_unseen(
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """Of two models' scores, and what is added to them."""
+    """Of the scores of three models, and what is added to them."""
 
-    private: float
-    public: float
+    each: tuple[float, float, float]
     shift: Floats
 
-    def of(self, mine: Floats, theirs: Floats) -> Floats:
-        return self.private * mine + self.public * theirs + self.shift
-
-
-def _asked(
-    make: Callable[[Floats, Floats, NDArray[Any]], _Weights],
-    mine: Floats,
-    theirs: Floats,
-    known: NDArray[Any],
-    folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]],
-) -> Floats:
-    """Score each record by weights that have not seen its label."""
-    scores = np.empty_like(mine)
-    for learn, judged in folds:
-        weights = make(mine[learn], theirs[learn], known[learn])
-        scores[judged] = weights.of(mine[judged], theirs[judged])
-    return scores
+    def of(self, scores: list[Floats | None]) -> Floats:
+        """Add them up; None: without this one."""
+        there = zip(self.each, scores, strict=True)
+        total = sum(weight * one for weight, one in there if one is not None)
+        return np.asarray(total + self.shift)
 
 
 def _simplest(losses: dict[str, Floats]) -> str:
@@ -220,28 +251,28 @@ class _Task:
 
     measure: str
 
-    def weighed(self, mine: Floats | None, theirs: Floats | None, known: NDArray[Any]) -> _Weights:
-        """Find weights that are not negative; as if one record had said 1, 0 and no shift before."""
-        given = mine if mine is not None else theirs
-        assert given is not None
-        n_outputs = given.shape[1]
-        nothing = np.zeros_like(given)
-        first, second = (nothing if one is None else one for one in (mine, theirs))
-        alone = mine is None
-        start = np.concatenate([[1.0 - alone, 1.0 * alone], np.zeros(n_outputs)])
+    def weighed(self, scores: list[Floats | None], known: NDArray[Any]) -> _Weights:
+        """Find weights that are not negative; as if one record had said 1, 0, … and no shift before.
+
+        ``scores``: of three models; None: without this one. The first is the private records' model.
+        """
+        places = [place for place, one in enumerate(scores) if one is not None]
+        there = np.array([scores[place] for place in places])
+        k, n_outputs = len(places), there.shape[2]
+        before = np.full(k, 1.0 / k) if scores[0] is None else np.eye(k)[0]
+        start = np.concatenate([before, np.zeros(n_outputs)])
 
         def objective(at: Floats) -> tuple[float, Floats]:
-            scores = at[0] * first + at[1] * second + at[2:]
-            total, errors = self.total(scores, known)
+            total, errors = self.total(np.tensordot(at[:k], there, 1) + at[k:], known)
             away = at - start
-            slope = np.concatenate(
-                [[np.sum(errors * first), np.sum(errors * second)], errors.sum(axis=0)]
-            )
+            slope = np.concatenate([np.einsum("kno,no->k", there, errors), errors.sum(axis=0)])
             return total + 0.5 * float(away @ away), slope + away
 
-        bounds = [(0.0, None), (0.0, None)] + [(None, None)] * n_outputs
+        bounds = [(0.0, None)] * k + [(None, None)] * n_outputs
         found = minimize(objective, start, jac=True, bounds=bounds, method="L-BFGS-B").x
-        return _Weights(float(found[0]), float(found[1]), found[2:])
+        each = np.zeros(3)
+        each[places] = found[:k]
+        return _Weights((float(each[0]), float(each[1]), float(each[2])), found[k:])
 
     def total(self, scores: Floats, known: NDArray[Any]) -> tuple[float, Floats]:
         """Sum of losses, and its gradient with respect to scores."""
@@ -253,7 +284,7 @@ class _Task:
 
 
 class _Classes(_Task):
-    measure = "accuracy"
+    measure = _ACCURACY
 
     def __init__(self, names: NDArray[Any]) -> None:
         self._names, self._n = names, len(names)
@@ -318,8 +349,7 @@ class _Classes(_Task):
             return ""
         return (
             f"public labels contradict private records: what they call {listed(opposite)} is what the model "
-            "of the private records least takes for it. Check that both mean the same classes; public "
-            "labels are not used"
+            "of the private records least takes for it. Check that both mean the same classes; "
         )
 
     def shifts(self, mine: Floats, known: NDArray[Any]) -> tuple[str, ...]:
@@ -330,7 +360,7 @@ class _Classes(_Task):
         if too_sure > max(_FAR, _SURE * float(np.std(sure - right)) / np.sqrt(n)):
             return (
                 f"the model of the private records is right about {100 * right.mean():.0f} % of the public "
-                f"labels, and expects {100 * sure.mean():.0f} %: {_ELSEWHERE}",
+                f"labels, and expects {100 * sure.mean():.0f} %: it is too sure of itself, or {_ELSEWHERE}",
             )
         expected = beliefs.mean(axis=0)
         error = np.sqrt((beliefs * (1 - beliefs)).sum(axis=0)) / n
@@ -379,5 +409,5 @@ class _Numbers(_Task):
             return ""
         return (
             "public targets contradict private records: where the model of private records predicts large "
-            "numbers they are small; do they mean the same? They are not used"
+            "numbers they are small. Check that both mean the same; "
         )

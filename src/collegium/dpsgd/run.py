@@ -44,7 +44,7 @@ from collegium.dpsgd.public_solver import (
 )
 from collegium.dpsgd.sampling import Sample
 from collegium.dpsgd.settings import COMBINE, FULL_BATCH, PUBLIC, DPSGDSettings
-from collegium.dpsgd.taught_view import is_taught, public_view
+from collegium.dpsgd.taught_view import of_trees, public_view
 from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.features.network_features import brought_by
 from collegium.models.trial import one_line_about
@@ -467,9 +467,14 @@ class DPSGDRun:
         names = self.records.classes if self.recipe.bounds is None else np.empty(0)
         with threadpool_limits(1):  # so that bits do not depend on how many there are
             found = with_public_labels(
-                learnt.state.parameters, rows, targets, names, self.noise_left, self.recipe.seed
+                learnt.state.parameters,
+                rows,
+                targets,
+                names,
+                self.noise_left,
+                self.recipe.seed,
+                of_trees(self.view),
             )
-        found = replace(found, trees=is_taught(self.view))
         self._combined = learnt.state, found
         return found
 
@@ -480,7 +485,7 @@ class DPSGDRun:
         """
         records, targets = self.records, self.recipe.public_targets
         parts = []
-        if targets is not None:
+        if targets is not None and not np.isnan(targets).all():
             known = np.flatnonzero(~np.isnan(targets))
             rows = as_rows(take_rows(self.X_seen, known), "public records")
             parts.append((rows, targets[known].astype(records.codes.dtype)))

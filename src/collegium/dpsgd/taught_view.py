@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from collegium.data.record_kinds import IMAGES, kind_of_records
+from collegium.dpsgd.linear_sums import CONSTANT
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing import BinnedTable, CrossedTable, PrincipalTable, TaughtTable
 from collegium.models.preprocessing.taught_table import can_teach
@@ -58,6 +59,9 @@ def public_view(
     return View(table, name), seen
 
 
-def is_taught(view: View) -> bool:
-    """Tell whether trees of public labels are part of a view."""
-    return isinstance(view.transformer, TaughtTable)
+def of_trees(view: View) -> NDArray[np.float64] | None:
+    """Parameters of the last features, and of the constant, that say what trees say; None: there are none."""
+    if not isinstance(view.transformer, TaughtTable):
+        return None
+    times, plus = view.transformer.spoken
+    return np.vstack([np.diag(times), plus / CONSTANT])

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
@@ -29,11 +30,13 @@ from collegium.distillation.supervised import beliefs_of
 from collegium.dpsgd.by_rule import signal, with_components
 from collegium.dpsgd.ensemble_choice import choose, taught_by_beliefs
 from collegium.dpsgd.linear_model import as_rows
+from collegium.dpsgd.linear_sums import CONSTANT
 from collegium.dpsgd.public_solver import Columns
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import COMBINE
-from collegium.dpsgd.taught_view import public_view
+from collegium.dpsgd.taught_view import of_trees, public_view
 from collegium.evaluation.quality import measure_quality
+from collegium.models.preprocessing.taught_table import TaughtTable, can_teach
 from collegium.planner.facts import Facts
 from collegium.planner.public_features import Looks, ends_in_kernel
 from collegium.planner.surrogates import StandIns, completed, public_model
@@ -43,6 +46,7 @@ Floats = NDArray[np.float64]
 _COMPARED, _FEWEST_COMPARED = 1000, 40
 _TIMED = 500
 _DRAWS = 3
+_LEAST = 1e-12  # probability
 NO_NOISE = 1e9
 """A signal beside which no noise is left."""
 
@@ -107,6 +111,8 @@ class DPSGDRehearsal:
             known = np.where(found.codes >= 0, found.codes, np.nan) if use else None
             self._view, seen = public_view(made, found.X, known, len(facts.classes), facts.seed)
             seen = self._view.of(found.X) if seen is None else seen
+        self._described = seen
+        self._by_fold: dict[bytes, NDArray[np.float32]] = {}
         self.seen: Floats = as_rows(seen, "public records")
         begun = time.perf_counter()
         timed = self.see(take_rows(found.X, slice(0, _TIMED)))
@@ -153,10 +159,43 @@ class DPSGDRehearsal:
             if np.unique(codes).size < 2:
                 beliefs[np.ix_(judged, codes[:1])] = 1.0
                 continue
-            model = public_model(self.seen[some], codes)
-            beliefs[np.ix_(judged, model.classes_)] = model.predict_proba(self.seen[judged])
+            beliefs[judged] = self._taught(some, codes, judged)
         rows = self.known.labelled
         return scored(self.facts, beliefs[rows], self.known.codes[rows])
+
+    def _taught(
+        self, some: NDArray[np.intp], codes: NDArray[np.intp], judged: NDArray[np.intp]
+    ) -> Floats:
+        """Let a linear model, and trees if there are any, learn from some labels, and ask about others."""
+        seen = self._seen_by(some)
+        n_taught = Columns.of(self._view.transformer).taught
+        linear = seen[:, : seen.shape[1] - n_taught]
+        model = public_model(linear[some], codes)
+        found = np.zeros((len(judged), len(self.facts.classes)))
+        found[:, model.classes_] = model.predict_proba(linear[judged])
+        trees = of_trees(self._view)
+        if trees is None or not seen[:, -n_taught:].any():
+            return found
+        said = seen[judged, -n_taught:] @ trees[:-1] + CONSTANT * trees[-1]
+        if n_taught == 1:
+            said = np.hstack([-said / 2, said / 2])
+        logs = np.log(np.clip(found, _LEAST, 1.0))
+        return np.asarray(softmax((logs + said) / 2, axis=1))
+
+    def _seen_by(self, learn: NDArray[np.intp]) -> Floats:
+        """Show the stand-ins as whoever learns from these sees them: no tree knows the label of another."""
+        if of_trees(self._view) is None:
+            return self.seen
+        key = learn.tobytes()
+        if key not in self._by_fold:
+            labels = np.full(len(self.seen), np.nan)
+            labels[learn] = np.where(self.known.codes >= 0, self.known.codes, np.nan)[learn]
+            table: TaughtTable = self._view.transformer  # type: ignore[assignment]
+            enough = can_teach(labels, table.n_classes)
+            silent = np.zeros((len(labels), table.n_taught_), dtype=np.float32)
+            self._by_fold[key] = table.columns_by(self.known.X, labels) if enough else silent
+        heard = self._by_fold[key]
+        return as_rows(np.hstack([self._described[:, : -heard.shape[1]], heard]), "public records")
 
     def score(self, of_signal: float) -> Rehearsed:
         """Learn from three quarters of the stand-ins and judge by the last, four times.
@@ -190,20 +229,23 @@ class DPSGDRehearsal:
             for fold, (learn, judged) in enumerate(found.folds()):
                 # Noise of its own: one lucky draw must not speak for all.
                 random = np.random.default_rng([self.facts.seed, draw, fold])
-                model, is_student = self._learn(learn, of_signal, int(random.integers(2**31)))
-                beliefs[judged] = beliefs_of(model, self.seen[judged], np.arange(beliefs.shape[1]))
+                seen = self._seen_by(learn)
+                model, is_student = self._learn(seen, learn, of_signal, int(random.integers(2**31)))
+                beliefs[judged] = beliefs_of(model, seen[judged], np.arange(beliefs.shape[1]))
                 taught.append(is_student)
         return beliefs, float(np.mean(taught))
 
-    def _learn(self, rows: NDArray[np.intp], of_signal: float, noise_seed: int) -> tuple[Any, bool]:
+    def _learn(
+        self, seen: Floats, rows: NDArray[np.intp], of_signal: float, noise_seed: int
+    ) -> tuple[Any, bool]:
         facts = self.facts
         classes = np.arange(len(facts.classes))
         records = Records(
-            X=self.seen[rows],
+            X=seen[rows],
             codes=self.found.codes[rows],
             budgets=Budgets.from_epsilons(np.ones(len(rows))),
             classes=classes,
-            X_public=self.seen,
+            X_public=seen,
         )
         dpsgd = replace(facts.dpsgd, components=None, neighbours=None)
         recipe = DPSGDRecipe(
@@ -226,12 +268,12 @@ class DPSGDRehearsal:
             return model, False
         student = taught_by_beliefs(
             self._student,
-            self.seen,
-            beliefs_of(model, self.seen, classes),
+            seen,
+            beliefs_of(model, seen, classes),
             classes,
             lambda line: None,
         )
-        picked = choose(run.noise_left, model, student, self.seen, self.seen, facts.seed)
+        picked = choose(run.noise_left, model, student, seen, seen, facts.seed)
         return (student, True) if picked.student else (model, False)
 
 

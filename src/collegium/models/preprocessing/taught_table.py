@@ -144,6 +144,36 @@ class TaughtTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "trees_")
         return self._joined(X, self._said(self.trees_, self._shown_to_trees(X)))
 
+    def columns_by(self, X: Any, y: NDArray[np.float64]) -> Floats:
+        """What the last columns would be, had trees learnt from these labels alone; on the scale as fitted.
+
+        For whoever rehearses what such trees are worth, on labelled records that they have not seen.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray, shape (n_public, n_columns)
+            Public records.
+        y : ndarray, shape (n_public,)
+            As of :meth:`fit`. Of records with a label trees tell that have not seen it, of others all trees.
+
+        Returns
+        -------
+        ndarray of float32, shape (n_public, n_taught)
+        """
+        check_is_fitted(self, "trees_")
+        return self._columns(self._heard(self._shown_to_trees(X), y)[1])
+
+    @property
+    def spoken(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """By what to multiply the last columns, and what to add, to get what trees say: (n_taught,) each."""
+        check_is_fitted(self, "trees_")
+        return self._divisors, self._middle
+
+    @property
+    def exact_by_record(self) -> bool:
+        """Whether no bit of a record's features depends on another's presence: trees see each by itself."""
+        return bool(getattr(self.view, "exact_by_record", False))
+
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the output's columns: those of the view, and then ``trees0``, …"""
         check_is_fitted(self, "trees_")
@@ -163,16 +193,7 @@ class TaughtTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._encoder = None
         if isinstance(X, pd.DataFrame):
             self._encoder = TabularEncoder("ordinal").fit(X)
-        shown = self._shown_to_trees(X)
-        known = np.flatnonzero(~np.isnan(y))
-        known = np.sort(np.random.default_rng(self.random_state).permutation(known)[:_MOST_LABELS])
-        targets = y[known] if self.n_classes is None else y[known].astype(np.intp)
-        with threadpool_limits(1):  # so that bits do not depend on how many there are
-            self.trees_ = self._grown(shown[known], targets)
-            said = self._said(self.trees_, shown)
-            for learn, judged in self._folds(targets):
-                grown = self._grown(shown[known[learn]], targets[learn])
-                said[known[judged]] = self._said(grown, shown[known[judged]])
+        self.trees_, said = self._heard(self._shown_to_trees(X), y)
         self.n_taught_ = said.shape[1]
         self._middle = said.mean(axis=0)
         spread = np.maximum(said.std(axis=0), 1e-6)
@@ -180,6 +201,21 @@ class TaughtTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._limit = float(np.sqrt(self.share / self.n_taught_))
         self.n_cells_ = int(getattr(self.view_, "n_cells_", 0))
         return said
+
+    def _heard(
+        self, shown: Floats, y: NDArray[np.float64]
+    ) -> tuple[list[Any], NDArray[np.float64]]:
+        """Grow trees, and hear what they say of each record without having seen its label."""
+        known = np.flatnonzero(~np.isnan(y))
+        known = np.sort(np.random.default_rng(self.random_state).permutation(known)[:_MOST_LABELS])
+        targets = y[known] if self.n_classes is None else y[known].astype(np.intp)
+        with threadpool_limits(1):  # so that bits do not depend on how many there are
+            trees = self._grown(shown[known], targets)
+            said = self._said(trees, shown)
+            for learn, judged in self._folds(targets):
+                grown = self._grown(shown[known[learn]], targets[learn])
+                said[known[judged]] = self._said(grown, shown[known[judged]])
+        return trees, said
 
     def _folds(self, targets: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         kind = KFold if self.n_classes is None else StratifiedKFold
@@ -228,8 +264,11 @@ class TaughtTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _joined(self, X: Any, said: NDArray[np.float64]) -> Floats:
         seen = np.asarray(self.view_.transform(X))
         seen = normalize(np.where(np.isfinite(seen), seen, 0)).astype(np.float32)
+        return np.hstack([np.float32(np.sqrt(1 - self.share)) * seen, self._columns(said)])
+
+    def _columns(self, said: NDArray[np.float64]) -> Floats:
         columns = np.clip((said - self._middle) / self._divisors, -self._limit, self._limit)
-        return np.hstack([np.float32(np.sqrt(1 - self.share)) * seen, columns.astype(np.float32)])
+        return np.asarray(columns, dtype=np.float32)
 
 
 def can_teach(y: NDArray[np.float64], n_classes: int | None) -> bool:

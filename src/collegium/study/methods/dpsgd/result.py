@@ -78,7 +78,8 @@ def measured(
 ) -> tuple[Effects, Quality | None]:
     """Compare a model with public truth, where it is known."""
     plan, targets, labels = run.plan, run.recipe.public_targets, run.with_public_labels(learnt)
-    public = LEARNT if labels is not None and labels.weights[1] else PUBLIC
+    has_learnt = labels is not None and (labels.trees or any(labels.weights[1:]))
+    public = LEARNT if has_learnt else PUBLIC
     answers = quality = None
     for X, y, where in ((data.X_test, data.y_test, TEST), (data.X_public, data.y_public, public)):
         if quality is not None or X is None or y is None:
