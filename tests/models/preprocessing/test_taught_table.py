@@ -97,6 +97,9 @@ def test_each_record_is_shown_by_itself_and_the_same_bits_come_again():
     whole = view.transform(other)
     rows = [0, 7, 299]
     assert all((view.transform(other.iloc[[row]])[0] == whole[row]).all() for row in rows)
+    assert view.transform(other.iloc[:0]).shape == (0, whole.shape[1])
+    many = pd.concat([other] * 8)  # in several blocks
+    assert (view.transform(many) == np.concatenate([whole] * 8)).all()
     again = TaughtTable(CrossedTable(20), 2, random_state=3).fit(X, known).transform(other)
     assert (again == whole).all()
     assert (pickle.loads(pickle.dumps(view)).transform(other) == whole).all()
