@@ -132,11 +132,11 @@ def at_least(expected: Expected, alone: Rehearsed) -> Expected:
 
     ``alone``: all known public classes, judged by others; the private model is combined with it.
     """
-    if alone.score <= expected.middle:
+    if alone.score <= expected.high:
         return expected
     reach = _WIDE * alone.error
     low, high = max(expected.low, alone.score - reach), min(1.0, alone.score + reach)
-    return replace(expected, low=low, middle=alone.score, high=max(expected.high, high))
+    return replace(expected, low=low, middle=alone.score, high=high)
 
 
 def from_experience(facts: Facts) -> Expected:

@@ -64,6 +64,7 @@ _OF_CLUSTERS = 0.05
 """By how much more votes must win where classes are clusters, which any method finds."""
 _FARTHEST = 2.0**12
 NOT_WORTH_IT = "the model would be no better than"
+_ALONE = "the model of the private records alone would be no better than"
 _MANY_MORE = 0.9
 """From ten private records for each known public class on, noisy steps miss little that classes tell."""
 
@@ -130,8 +131,8 @@ class Recommendation(InNotebooks):
 
     @property
     def verdict(self) -> str:
-        """Say that the model would be no better than one answer; empty where it would, or nobody can tell."""
-        return next((line for line in self.notes if line.startswith(NOT_WORTH_IT)), "")
+        """Say that private records would teach no more than one answer; empty where nobody can tell."""
+        return next((line for line in self.notes if line.startswith((NOT_WORTH_IT, _ALONE))), "")
 
     @property
     def reasons(self) -> Mapping[str, str]:
@@ -266,11 +267,12 @@ def recommend_from(
                 facts, alone, half, cost, n_test, steps if signal == facts.signal else None
             )
 
-        by_private = expected = expected_at(facts.signal)
+        expected = expected_at(facts.signal)
+        is_told = is_combined and replace(expected, middle=alone.score).is_better
+        notes += _if_useless(facts, expected_at, _ALONE if is_told else NOT_WORTH_IT)
+        notes += _of_public_labels(expected, alone, is_combined)
         if is_combined:
-            expected = at_least(by_private, alone)
-        notes += _if_useless(facts, expected_at, expected)
-        notes += _of_public_labels(facts, by_private, alone, is_combined)
+            expected = at_least(expected, alone)
     notes += _of_shape(facts)
     if X_test is not None and (apart := rehearsal.apart_from(X_test)) > _OTHERS:
         notes.append(
@@ -359,9 +361,7 @@ class _Scores:
         return low + max(0.0, high - low) * min(1.0, math.log(signal / base) / math.log(4))
 
 
-def _of_public_labels(
-    facts: Facts, expected: Expected, alone: Rehearsed, is_combined: bool
-) -> list[str]:
+def _of_public_labels(expected: Expected, alone: Rehearsed, is_combined: bool) -> list[str]:
     """Say what public labels are worth, and where they do as well: then nobody's budget need be spent."""
     worth = score_in_words(alone.score, expected.measure)
     if alone.score >= expected.middle:
@@ -379,19 +379,15 @@ def _of_public_labels(
     ]
 
 
-def _if_useless(
-    facts: Facts, expected_at: Callable[[float], Expected], published: Expected
-) -> list[str]:
+def _if_useless(facts: Facts, expected_at: Callable[[float], Expected], begins: str) -> list[str]:
     """Where a constant answer is as good as what private records make, say what it would take."""
     expected = expected_at(facts.signal)
     if expected.is_better is not False:
         return []
-    whose = "of the private records alone " if published.is_better else ""
     always = "guessing"
     if facts.shares is not None and facts.goal in (ACCURACY, LABELS):
         always = f"always answering “{facts.classes[facts.shares.argmax()]}”"
-    what = NOT_WORTH_IT.replace("the model ", f"the model {whose}")
-    line = f"{what} {always} ({expected.measure}). {_other_goal(facts)}To do better"
+    line = f"{begins} {always} ({expected.measure}). {_other_goal(facts)}To do better"
     times = 4.0
     while times <= _FARTHEST:
         if expected_at(times * facts.signal).is_better:
