@@ -38,11 +38,10 @@ from sklearn.preprocessing import OrdinalEncoder
 import collegium as cg
 from collegium.data.datasets import load_dataset
 from collegium.dpsgd.linear_model import as_rows
-from collegium.dpsgd.linear_sums import CONSTANT
 from collegium.dpsgd.public_solver import Columns
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import MOMENTUM, DPSGDSettings
-from collegium.dpsgd.taught_view import of_trees
+from collegium.dpsgd.taught_view import said_by_trees
 from collegium.models.preprocessing import BinnedTable, CrossedTable
 from collegium.planner.surrogates import public_model
 from collegium.runs.records import Records
@@ -178,10 +177,9 @@ def privately(
         shown = as_rows(run.X_seen[known], "records")
         last = slice(None, -Columns.of(run.view.transformer).taught or None)
         alone = public_model(shown[:, last], y_public[known].astype(int))
-        trees = of_trees(run.view)
-        assert trees is not None
-        said = tested[:, -len(trees) + 1 :] @ trees[:-1, 0] + trees[-1, 0] * CONSTANT
-        yield "public", (alone.decision_function(tested[:, last]) + said) / 2
+        said = said_by_trees(run.view, tested)
+        assert said is not None
+        yield "public", (alone.decision_function(tested[:, last]) + said[:, 0]) / 2
 
 
 def measure(arguments: argparse.Namespace) -> None:

@@ -7,9 +7,9 @@ about each record by a copy that has not (stacking; Wolpert, *Stacked generaliza
 linear in what they see, so what is published is one linear model, as before. Where trees of the labels are
 part of what is seen (:mod:`collegium.dpsgd.taught_view`), they are a third model, and the public linear one
 does without them: were it to learn how far to believe what trees say of its records, trees that have seen the
-labels of other records would tell it of these. All of it is made of released
-and public things alone. Weights are taken only where they are better by more than one and a half standard
-errors, so that the result is as good as the better of both, as far as so many labels can tell.
+labels of other records would tell it of these. All of it is made of released and public things alone. Weights
+are taken only where they are better by more than one and a half standard errors, so that the result is as
+good as the better of both, as far as so many labels can tell.
 """
 
 from __future__ import annotations
@@ -185,10 +185,8 @@ def with_public_labels(
     losses = {name: task.losses(scores, known) for name, scores in judged_by.items()}
     notes = task.shifts(mine, known)
     chosen = _simplest(losses)
-    if (
-        notes and chosen == SCALED
-    ):  # it is private records that count, and these labels are of others
-        chosen = PRIVATE
+    if notes and chosen == SCALED:
+        chosen = PRIVATE  # it is private records that count, and these labels are of others
     weights = weighed(chosen)
     if weights.each[1]:
         parts[1] = task.learnt(seen, known, strength)

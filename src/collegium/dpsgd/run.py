@@ -295,9 +295,15 @@ class DPSGDRun:
             return View(None), None
         if records.X_public is None:  # it needs none: the estimator has seen to that
             return View(clone(recipe.preprocessing, safe=False)), None
-        targets = recipe.public_targets if recipe.dpsgd.public_labels == COMBINE else None
         n_classes = None if recipe.bounds is not None else len(records.classes)
-        return public_view(self._preprocessing, records.X_public, targets, n_classes, recipe.seed)
+        return public_view(
+            self._preprocessing,
+            records.X_public,
+            recipe.public_targets,
+            n_classes,
+            recipe.dpsgd,
+            recipe.seed,
+        )
 
     @property
     def _preprocessing(self) -> Any:

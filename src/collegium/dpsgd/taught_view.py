@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from collegium.data.record_kinds import IMAGES, kind_of_records
 from collegium.dpsgd.linear_sums import CONSTANT
+from collegium.dpsgd.settings import COMBINE, DPSGDSettings
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing import BinnedTable, CrossedTable, PrincipalTable, TaughtTable
 from collegium.models.preprocessing.taught_table import can_teach
@@ -33,12 +34,14 @@ def public_view(
     X_public: Any,
     targets: NDArray[np.float64] | None,
     n_classes: int | None,
+    settings: DPSGDSettings,
     seed: int,
 ) -> tuple[View, Any | None]:
     """Fit a preprocessing to public records, with trees where labels and columns allow it.
 
     ``targets`` (n_public,): class numbers, or numbers; NaN where unknown.
     ``n_classes``: None: numbers.
+    ``settings``: say what public labels are for.
     Returns: the view; and the public records as it shows them to whoever learns from their labels, if that is
         otherwise than it shows others.
     """
@@ -46,6 +49,7 @@ def public_view(
     last = preprocessing[-1] if isinstance(preprocessing, Pipeline) else preprocessing
     if (
         targets is None
+        or settings.public_labels != COMBINE
         or not isinstance(last, _OF_COLUMNS)
         or is_wide(X_public.shape[1])
         or kind_of_records(X_public) == IMAGES
@@ -65,3 +69,11 @@ def of_trees(view: View) -> NDArray[np.float64] | None:
         return None
     times, plus = view.transformer.spoken
     return np.vstack([np.diag(times), plus / CONSTANT])
+
+
+def said_by_trees(view: View, rows: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """What trees say of rows that a view shows, (n, n_taught); None: there are none."""
+    trees = of_trees(view)
+    if trees is None:
+        return None
+    return np.asarray(rows[:, -len(trees) + 1 :] @ trees[:-1] + CONSTANT * trees[-1])

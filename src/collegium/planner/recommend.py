@@ -268,9 +268,10 @@ def recommend_from(
             )
 
         expected = expected_at(facts.signal)
-        is_told = is_combined and replace(expected, middle=alone.score).is_better
-        notes += _if_useless(facts, expected_at, _ALONE if is_told else NOT_WORTH_IT)
-        notes += _of_public_labels(expected, alone, is_combined)
+        teach = replace(expected, middle=alone.score).is_better  # by themselves
+        begins = _ALONE if is_combined and teach else NOT_WORTH_IT
+        notes += _if_useless(facts, expected_at, begins)
+        notes += _of_public_labels(expected, alone, teach, is_combined)
         if is_combined:
             expected = at_least(expected, alone)
     notes += _of_shape(facts)
@@ -361,11 +362,16 @@ class _Scores:
         return low + max(0.0, high - low) * min(1.0, math.log(signal / base) / math.log(4))
 
 
-def _of_public_labels(expected: Expected, alone: Rehearsed, is_combined: bool) -> list[str]:
-    """Say what public labels are worth, and where they do as well: then nobody's budget need be spent."""
+def _of_public_labels(
+    expected: Expected, alone: Rehearsed, teach: bool | None, is_combined: bool
+) -> list[str]:
+    """Say what public labels are worth, and where they do as well: then nobody's budget need be spent.
+
+    ``teach``: whether they alone are better than a constant answer.
+    """
     worth = score_in_words(alone.score, expected.measure)
     if alone.score >= expected.middle:
-        if replace(expected, middle=alone.score).is_better is False:
+        if teach is False:
             return []
         return [
             f"the public labels alone are enough for this ({expected.measure} {worth}), at no cost to "

@@ -30,11 +30,9 @@ from collegium.distillation.supervised import beliefs_of
 from collegium.dpsgd.by_rule import signal, with_components
 from collegium.dpsgd.ensemble_choice import choose, taught_by_beliefs
 from collegium.dpsgd.linear_model import as_rows
-from collegium.dpsgd.linear_sums import CONSTANT
 from collegium.dpsgd.public_solver import Columns
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
-from collegium.dpsgd.settings import COMBINE
-from collegium.dpsgd.taught_view import of_trees, public_view
+from collegium.dpsgd.taught_view import of_trees, public_view, said_by_trees
 from collegium.evaluation.quality import measure_quality
 from collegium.models.preprocessing.taught_table import TaughtTable, can_teach
 from collegium.planner.facts import Facts
@@ -107,9 +105,9 @@ class DPSGDRehearsal:
             self._view = self.looks.view(made)
             seen = self.looks.seen(self._view)
         else:
-            use = facts.dpsgd.public_labels == COMBINE
-            known = np.where(found.codes >= 0, found.codes, np.nan) if use else None
-            self._view, seen = public_view(made, found.X, known, len(facts.classes), facts.seed)
+            known = np.where(found.codes >= 0, found.codes, np.nan)
+            n_classes = len(facts.classes)
+            self._view, seen = public_view(made, found.X, known, n_classes, facts.dpsgd, facts.seed)
             seen = self._view.of(found.X) if seen is None else seen
         self._described = seen
         self._by_fold: dict[bytes, NDArray[np.float32]] = {}
@@ -173,10 +171,9 @@ class DPSGDRehearsal:
         model = public_model(linear[some], codes)
         found = np.zeros((len(judged), len(self.facts.classes)))
         found[:, model.classes_] = model.predict_proba(linear[judged])
-        trees = of_trees(self._view)
-        if trees is None or not seen[:, -n_taught:].any():
+        said = said_by_trees(self._view, seen[judged])
+        if said is None or not seen[:, -n_taught:].any():
             return found
-        said = seen[judged, -n_taught:] @ trees[:-1] + CONSTANT * trees[-1]
         if n_taught == 1:
             said = np.hstack([-said / 2, said / 2])
         logs = np.log(np.clip(found, _LEAST, 1.0))

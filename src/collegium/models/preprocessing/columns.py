@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import is_complex_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
+from collegium.data.tables import take_rows
 from collegium.errors import InputError
 
 #: The category of a missing value; always reserved, whether or not the public records miss any.
@@ -125,23 +126,24 @@ def frequent_categories(texts: NDArray[np.object_], limit: int | None) -> list[s
 
 
 def in_blocks(
-    make: Callable[[pd.DataFrame], NDArray[np.float32]], frame: pd.DataFrame, width: int
+    make: Callable[[Any], NDArray[np.float32]], records: Any, width: int
 ) -> NDArray[np.float32]:
     """Describe records some at a time, each by itself, so that what is made on the way stays small.
 
     ``make``: describes each record by itself.
-    ``frame`` (n_records, any): the table.
+    ``records`` (n_records, any): a table, or an array.
     ``width``: numbers that a record is described by on the way.
     Returns (n_records, n_features): the same as of all at once.
     """
     rows = _rows_at_once(width)
-    if len(frame) <= rows:
-        return make(frame)
-    first = make(frame.iloc[:rows])
-    made = np.empty((len(frame), first.shape[1]), dtype=first.dtype)
+    n = records.shape[0]
+    if n <= rows:
+        return make(records)
+    first = make(take_rows(records, slice(0, rows)))
+    made = np.empty((n, first.shape[1]), dtype=first.dtype)
     made[:rows] = first
-    for start in range(rows, len(frame), rows):
-        made[start : start + rows] = make(frame.iloc[start : start + rows])
+    for start in range(rows, n, rows):
+        made[start : start + rows] = make(take_rows(records, slice(start, start + rows)))
     return made
 
 

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from collegium.checks import check_share
 from collegium.data.tables import take_rows
 from collegium.errors import InputError
+from collegium.models.preprocessing.columns import in_blocks
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 
 Floats = NDArray[np.float32]
@@ -34,7 +35,6 @@ LEAST, MOST = 1e-4, 1 - 1e-4
 _MOST_LABELS = 10_000
 _FOLDS = 5
 _DEVIATIONS = 2.0  # beyond which what trees say is clipped
-_TOGETHER = 2048  # records that are shown at once
 _LARGEST = np.finfo(np.float32).max
 
 
@@ -128,7 +128,10 @@ class TaughtTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_transform(self, X: Any, y: NDArray[np.float64]) -> Floats:
         """Fit, and show the public records, labelled ones as by trees that had not seen their label."""
-        return self._joined(X, self._fit(X, y))
+        said = self._fit(X, y)
+        shown = self.transform(X)
+        shown[:, -self.n_taught_ :] = self._columns(said)
+        return shown
 
     def transform(self, X: Any) -> Floats:
         """Show records, each by itself.
@@ -144,7 +147,9 @@ class TaughtTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             What the view makes of them, each of length √(1 − share) or 0, and what trees say.
         """
         check_is_fitted(self, "trees_")
-        return self._joined(X)
+        if not X.shape[0]:
+            return np.empty((0, self._width), dtype=np.float32)
+        return in_blocks(self._described, X, self._width)
 
     def columns_by(self, X: Any, y: NDArray[np.float64]) -> Floats:
         """What the last columns would be, had trees learnt from these labels alone; on the scale as fitted.
@@ -202,7 +207,7 @@ class TaughtTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._divisors = _DEVIATIONS * spread * np.sqrt(self.n_taught_ / self.share)
         self._limit = float(np.sqrt(self.share / self.n_taught_))
         self.n_cells_ = int(getattr(self.view_, "n_cells_", 0))
-        self._width = self._joined(take_rows(X, slice(0, 1))).shape[1]
+        self._width = self._described(take_rows(X, slice(0, 1))).shape[1]
         return said
 
     def _heard(
@@ -264,22 +269,11 @@ class TaughtTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         numbers = np.nan_to_num(np.asarray(X, dtype=np.float64), nan=0.0)
         return np.clip(numbers, -_LARGEST, _LARGEST).astype(np.float32)
 
-    def _joined(self, X: Any, said: NDArray[np.float64] | None = None) -> Floats:
-        """Show records some at a time. ``said``: what trees say of them; None: they are asked."""
-        made: list[Floats] = []
-        for first in range(0, max(X.shape[0], 1), _TOGETHER):
-            rows = slice(first, first + _TOGETHER)
-            some = take_rows(X, rows)
-            if not some.shape[0]:  # nor is any asked of scikit-learn
-                return np.empty((0, self._width), dtype=np.float32)
-            heard = said[rows] if said is not None else None
-            if heard is None:
-                heard = self._said(self.trees_, self._shown_to_trees(some))
-            seen = np.asarray(self.view_.transform(some))
-            seen = normalize(np.where(np.isfinite(seen), seen, 0)).astype(np.float32)
-            seen *= np.float32(np.sqrt(1 - self.share))
-            made.append(np.hstack([seen, self._columns(heard)]))
-        return np.concatenate(made)
+    def _described(self, X: Any) -> Floats:
+        seen = np.asarray(self.view_.transform(X))
+        seen = normalize(np.where(np.isfinite(seen), seen, 0)).astype(np.float32)
+        said = self._said(self.trees_, self._shown_to_trees(X))
+        return np.hstack([seen * np.float32(np.sqrt(1 - self.share)), self._columns(said)])
 
     def _columns(self, said: NDArray[np.float64]) -> Floats:
         columns = np.clip((said - self._middle) / self._divisors, -self._limit, self._limit)
