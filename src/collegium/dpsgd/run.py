@@ -414,14 +414,13 @@ class DPSGDRun:
                     state = self._stepped(state, gradient)
                     self.observer.advanced(step + 1, settings.n_steps_taken)
                     if stop(state):
-                        if self.solver is not None:
-                            state = self.solver.ended(state, self._noise_of_gradient)
                         break
                 account.charge(last)
                 if accounts is not None:
                     memory.keep_accounts(accounts.sensitive_state())
                 memory.keep(state)
-        self._recall(state)
+        if self.solver is not None:
+            state = self.solver.ended(state, self._noise_of_gradient)
         privacy = account.statement(
             self.arrangement,
             noise.is_private,
