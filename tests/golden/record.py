@@ -56,6 +56,8 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   common (``weighted_sums/reading.py``): covariances with Laplace noise differ in the ninth digit.
 - Direct training sees tables in fine bins beside kernel components (``crossed``), where it saw ``binned``,
   and takes smaller steps where features are more than there is signal for, of whatever records.
+- Components of public records point the same way on every processor (``models/features/orientation.py``):
+  before, a sign was chance, and with it how noise fell on them.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from collegium.checks import check_positive, check_share, check_whole
 from collegium.errors import InputError
 from collegium.models.exact_products import exact_product
 from collegium.models.features.dense_tables import dense_table
+from collegium.models.features.orientation import oriented
 
 Floats = NDArray[np.float32]
 _ROWS = 1024  # records that are handled together
@@ -147,8 +148,9 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         kept = min(self.n_components, int((variances > _USABLE * variances[-1]).sum()))
         deviations = np.sqrt(variances[::-1][:kept])
         directions = directions[:, ::-1][:, :kept] / deviations**self.whiten
-        self.projection_ = (whitened @ directions).astype(np.float32)
-        self.offset_ = (mean @ directions).astype(np.float32)
+        projection = oriented(np.vstack([whitened, mean]) @ directions)
+        self.projection_ = projection[:-1].astype(np.float32)
+        self.offset_ = projection[-1].astype(np.float32)
         self.n_features_in_ = int(rows.shape[1])
 
     def transform(self, X: ArrayLike) -> Floats:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from collegium.checks import check_share, check_whole
 from collegium.errors import InputError
 from collegium.models.exact_products import exact_product
+from collegium.models.features.orientation import oriented
 from collegium.models.preprocessing.columns import ALIKE, check_columns, in_blocks
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 from collegium.models.preprocessing.wide_table import WideTable, is_wide
@@ -151,7 +152,7 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         kept = int((variances > _SMALLEST_SHARE**2 * variances[0]).sum())
         kept = min(kept, self.components)
         total = float(np.sqrt(everything))
-        self._directions = directions[:, :kept] / total
+        self._directions = oriented(directions[:, :kept]) / total
         self.deviations_ = np.sqrt(variances[:kept]) / total
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
