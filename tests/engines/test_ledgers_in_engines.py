@@ -7,6 +7,7 @@ no statement, and in no log of a server.
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -48,6 +49,11 @@ SCHEMA = cg.Schema(
 POLICY = cg.Policy({"high": 0.5, "low": 3.0, "none": 0.0, "gift": np.inf}, public=["gift"])
 QUESTIONS = ("mean pay by sex", "count people where age >= 40", "median age", "histogram sex")
 PEOPLE = 120
+
+
+def without_drawn_names(said: str) -> str:
+    """Without names of temporary tables and columns, whose digits are drawn and may be anybody's."""
+    return re.sub(r"[0-9a-f]{16,}|#\d+L?", "", said)
 
 
 def people(kind: str, only: int = PEOPLE) -> pd.DataFrame:
@@ -176,6 +182,7 @@ def test_sums_accounts_and_words_are_those_of_the_table_in_memory(
         assert "COPY" in said and "CREATE TEMPORARY TABLE" in said
     private = {str(name) for name in frames[0]["person"]} | {str(pay) for pay in frames[0]["pay"]}
     assert "collegium_people" in said
+    said = without_drawn_names(said)
     assert not [word for word in private if word in said] and "4711" not in said
 
 
@@ -319,7 +326,8 @@ def test_spark_asks_the_same_people(spark: Any, tmp_path: Path) -> None:
                 if name == "there":
                     sql = str(given.get_backend().compile(ask._table._base))
                     plan = spark.sql(sql)._jdf.queryExecution().toString()
-                    assert "collegium_name" in plan and "4711" not in sql + plan
+                    assert "collegium_name" in plan
+                    assert "4711" not in without_drawn_names(sql + plan)
         spent = [(one.level, float(one.epsilon_spent)) for one in ledger.standings()]
         seen.append((asked, spent, [(purpose, found.tolist()) for purpose, found in forced.seen]))
     assert seen[0] == seen[1]

@@ -247,7 +247,9 @@ def test_sparse_arrays_work_or_get_one_line(kind: str, to_sparse: Any) -> None:
     assert "\n" not in str(refusal.value)
     if kind != "pate":
         usual, other = fitted(kind, dense[0], None), fitted(kind, private, None)
-        assert (usual.predict(dense[2]) == other.predict(test)).all()
+        seen, told = usual.predict(dense[2]), other.predict(test)
+        # Numbers may differ in the last bit, since sparse products are added up in another order.
+        assert np.allclose(seen, told, rtol=1e-12) if seen.dtype == float else (seen == told).all()
     with pytest.raises(InputError, match=r"a sparse array has none: give pandas\.DataFrame"):
         cg.Statistics(
             private,
