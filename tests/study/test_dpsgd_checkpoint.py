@@ -5,6 +5,7 @@ import errno
 import os
 import random
 import shutil
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -145,6 +146,26 @@ def test_a_step_that_was_lost_changes_nothing_else(world):
         gradient = released * (run.recipe.dpsgd.clip_norm / run.plan.divisor)
         state = sgd_run.stepped(state, gradient, run.recipe.dpsgd, run.learning_rate)
     assert np.array_equal(state.parameters, world.learnt.state.parameters)
+
+
+def test_all_that_a_state_holds_is_recalled(world):
+    world.process("vouched", 20)
+    world.point = ""  # nobody is killed any more
+    state = FolderDPSGDMemory(world.folder, STEPS).state()
+    looks = np.random.default_rng(0).normal(size=(2, 2, 3))
+    state = replace(state, looks=looks, counts=np.array([6, 2]), factor=0.25)
+    folder = StudyFolder(world.folder.path)
+    folder.open()
+    with folder.locked():
+        folder.claim({}, {})
+        memory = FolderDPSGDMemory(folder, STEPS)
+        with memory.descending():
+            memory.charge(memory.charged() + 1)
+            memory.keep(state)
+    again = FolderDPSGDMemory(world.folder, STEPS).state()
+    for one in fields(State):
+        assert np.array_equal(getattr(again, one.name), getattr(state, one.name)), one.name
+    assert np.array_equal(again.drawn_at, again.parameters / 4)
 
 
 def test_nobody_disturbed_it_gives_the_bits_of_a_run_in_memory(world, monkeypatch):

@@ -260,15 +260,13 @@ class PublicSolver:
     def stepped(self, state: State, gradient: Floats, steps: int, noise: float) -> State:
         """Take a released gradient into account; at every tenth of the steps, solve.
 
-        Until :meth:`ended`, or the last step, parameters are where the next gradient is drawn: not the model.
-
         ``gradient`` (d or more, 1): what is beyond this model's parameters stays as it is.
         ``steps``: how many there will be.
         ``noise``: standard deviation of each entry of the gradient.
         """
         d = len(self._squares)
         step, found = state.step + 1, gradient[:d, 0]
-        stands = state.parameters[:d, 0]
+        stands = state.drawn_at[:d, 0]
         looks, counts = state.looks, state.counts
         if len(looks) and np.array_equal(looks[-1, 0], stands):
             n = counts[-1] + 1
@@ -284,10 +282,8 @@ class PublicSolver:
         if not is_due:
             return state
         state = self.ended(state, noise)
-        if step == steps:
-            return state
-        state.parameters[:d] *= self._next_look(state.parameters[:d, 0], noise / math.sqrt(steps))
-        return state
+        factor = self._next_look(state.parameters[:d, 0], noise / math.sqrt(steps))
+        return replace(state, factor=factor)
 
     def seconds_ahead(self, steps: int) -> float:
         """Time a part of the work, and tell how long all of it will take."""

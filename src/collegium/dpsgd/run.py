@@ -400,7 +400,7 @@ class DPSGDRun:
                 memory.charge(last)
                 for step in range(state.step, last):
                     account.charge(step + 1)
-                    total = summands.clipped_sum(state.parameters, self.recipe.sample(step))
+                    total = summands.clipped_sum(state.drawn_at, self.recipe.sample(step))
                     try:
                         released = noisy(total, plan.noise, noise, step=step)
                     except SumNotOpenedError as error:
@@ -419,7 +419,7 @@ class DPSGDRun:
                 if accounts is not None:
                     memory.keep_accounts(accounts.sensitive_state())
                 memory.keep(state)
-        if self.solver is not None:
+        if self.solver is not None:  # what was drawn since it solved last counts, too
             state = self.solver.ended(state, self._noise_of_gradient)
         privacy = account.statement(
             self.arrangement,

@@ -77,7 +77,8 @@ class FolderDPSGDMemory(DPSGDMemory):
         with _reading(path), np.load(path, allow_pickle=False) as kept:
             self._taken = int(kept[_TAKEN])
             values = {one.name: kept[one.name] for one in fields(State)}
-            return State(**{**values, "step": int(values["step"])})
+            step, factor = int(values["step"]), float(values["factor"])
+            return State(**{**values, "step": step, "factor": factor})
 
     def keep(self, state: State) -> None:
         """Keep where it stands; nothing that is not released is in it."""
