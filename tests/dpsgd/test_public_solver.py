@@ -216,47 +216,7 @@ def test_the_noise_that_is_left_is_told():
     assert 0.5 < told / spread < 2
 
 
-# Where gradients are drawn
-
-
-def descended(noise, seed, monkeypatch, allowed=None, steps=10):
-    """Steps: by what models were multiplied where gradients were drawn; and the last model."""
-    rows, public = rows_of(20_000, 2), rows_of(2_000, 3)
-    labels = (np.random.default_rng(5).random(len(rows)) < expit(rows @ TRUTH - 2)).astype(int)
-    solver, random = PublicSolver(public, Columns(), CLIP), np.random.default_rng(seed)
-    if allowed is not None:
-        monkeypatch.setattr("collegium.dpsgd.public_solver._FACTORS", allowed)
-    state, factors = State.at(np.zeros((WIDTH + 1, 1))), []
-    for _ in range(steps):
-        factors.append(state.factor)
-        gradient = drawn(rows, labels, state.drawn_at[:, 0])
-        gradient += random.normal(0, noise, WIDTH + 1)
-        state = solver.stepped(state, gradient[:, None], steps, noise)
-    return factors, state.parameters[:, 0]
-
-
-def test_the_louder_the_noise_the_nearer_to_nothing_gradients_are_drawn(monkeypatch):
-    quiet, some, loud = (descended(noise, 1, monkeypatch)[0] for noise in (1e-5, 3e-3, 1e-2))
-    assert quiet == [1.0] * 10
-    assert max(loud[1:]) < min(some[1:]) < 1
-
-
-def test_where_most_is_told_in_spite_of_noise_models_are_better(monkeypatch):
-    test = rows_of(5_000, 4)
-    truth = (np.random.default_rng(6).random(len(test)) < expit(test @ TRUTH - 2)).astype(int)
-    gained = []
-    for seed in range(6):
-        found = [descended(1e-2, seed, monkeypatch)[1]]
-        with monkeypatch.context() as at_the_model:
-            found.append(descended(1e-2, seed, at_the_model, allowed=(1.0,))[1])
-        by_rule, plain = (log_loss(truth, expit(scores(at, test))) for at in found)
-        gained.append(plain - by_rule)
-    assert np.mean(gained) > 0.005  # 0.013, with a standard error of 0.0015 of eight
-
-
 def test_whatever_ends_a_run_what_it_returns_is_the_model(monkeypatch):
-    monkeypatch.setattr("collegium.dpsgd.public_solver._FACTORS", (0.5,))
-
     def model_of(run, learnt):
         return run.solver.ended(learnt.state, run._noise_of_gradient).parameters.tobytes()
 

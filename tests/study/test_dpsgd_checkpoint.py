@@ -153,7 +153,7 @@ def test_all_that_a_state_holds_is_recalled(world):
     world.point = ""  # nobody is killed any more
     state = FolderDPSGDMemory(world.folder, STEPS).state()
     looks = np.random.default_rng(0).normal(size=(2, 2, 3))
-    state = replace(state, looks=looks, counts=np.array([6, 2]), factor=0.25)
+    state = replace(state, looks=looks, counts=np.array([6, 2]))
     folder = StudyFolder(world.folder.path)
     folder.open()
     with folder.locked():
@@ -165,7 +165,6 @@ def test_all_that_a_state_holds_is_recalled(world):
     again = FolderDPSGDMemory(world.folder, STEPS).state()
     for one in fields(State):
         assert np.array_equal(getattr(again, one.name), getattr(state, one.name)), one.name
-    assert np.array_equal(again.drawn_at, again.parameters / 4)
 
 
 def test_nobody_disturbed_it_gives_the_bits_of_a_run_in_memory(world, monkeypatch):

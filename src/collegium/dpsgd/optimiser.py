@@ -20,7 +20,6 @@ class State:
     ``parameters``, ``velocity``: of the model, and of heavy-ball momentum.
     ``looks`` (n, 2, d), ``counts`` (n,): where gradients were drawn, their mean, and how many they were, of
         :mod:`collegium.dpsgd.public_solver`; else empty.
-    ``factor``: by what parameters are multiplied where the next gradient is drawn.
     """
 
     step: int
@@ -28,12 +27,6 @@ class State:
     velocity: Floats
     looks: Floats = field(default_factory=lambda: np.zeros((0, 2, 0)))
     counts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    factor: float = 1.0
-
-    @property
-    def drawn_at(self) -> Floats:
-        """Where the next gradient is drawn: at the model, or nearer to 0."""
-        return self.parameters * self.factor
 
     @classmethod
     def at(cls, start: Floats) -> State:

@@ -35,15 +35,6 @@ and, where trees of public labels tell some (:class:`~collegium.models.preproces
 these. They pay no penalty: there are few, and they tell much. Beside them all others tell less, and more of
 it goes under in noise. The best candidates of all kinds are mixed, with weights that gradients judge alike.
 
-Where the next gradients are drawn is free, too. Between the model and 0 the errors of both classes are more
-alike: m_t is larger, and noise is not. But what public records get wrong counts for more. The model's scores
-are multiplied by that factor up to 1 which makes the variance of what is told smallest, in units of itself:
-
-    (ν² + E(σ_t − σ)²/(n·k)) / (E m_t·σ·(1 − σ))²,   k = (E‖x‖²)² / ‖E x ⊗ x‖²,
-
-with ν the noise of all gradients together, n public records, and k the number of directions in which they
-vary. With much noise that is far from the model; with little, at it.
-
 A person of several records gives one gradient, the clipped sum of theirs. Where that may be, gradients have
 an unknown scale s, which follows from how they change: g_t is s·E x·(ℓ_t − m_t·σ(x·θ)), but for a constant.
 It is looked for where public records vary most, since there no model bends to the few of them.
@@ -98,9 +89,6 @@ _ONE_EACH = 25.0  # how sure it is, beforehand, that gradients have scale 1: a d
 _WIDEST, _ROUNDS = 10, 8
 _MOST_SHARE = 1.6  # of one look, for how many there are and one
 _JUDGED_FROM = 3  # gradients that a candidate has seen before it is judged
-_FACTORS = (0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 0.85, 1.0)
-"""Of the model: where the next gradient is drawn."""
-_PROBES = 32
 
 
 def expected_errors(beliefs: Floats, clips: Floats) -> tuple[Floats, Floats]:
@@ -247,7 +235,6 @@ class PublicSolver:
                 self._groups.append((np.flatnonzero(chosen), first, parts))
         self._wide = _widest(units)
         self._far = units @ self._wide
-        self._directions = _directions(units[:, :-1])
         self._start_again()
 
     def _start_again(self) -> None:
@@ -266,7 +253,7 @@ class PublicSolver:
         """
         d = len(self._squares)
         step, found = state.step + 1, gradient[:d, 0]
-        stands = state.drawn_at[:d, 0]
+        stands = state.parameters[:d, 0]
         looks, counts = state.looks, state.counts
         if len(looks) and np.array_equal(looks[-1, 0], stands):
             n = counts[-1] + 1
@@ -279,11 +266,7 @@ class PublicSolver:
         rounds = min(steps, _LOOKS)
         is_due = step * rounds // steps > state.step * rounds // steps
         state = replace(state, step=step, looks=looks, counts=counts)
-        if not is_due:
-            return state
-        state = self.ended(state, noise)
-        factor = self._next_look(state.parameters[:d, 0], noise / math.sqrt(steps))
-        return replace(state, factor=factor)
+        return self.ended(state, noise) if is_due else state
 
     def seconds_ahead(self, steps: int) -> float:
         """Time a part of the work, and tell how long all of it will take."""
@@ -354,35 +337,15 @@ class PublicSolver:
         return np.array_equal(looks[n - 1].gradient, self._seen[-1].look.gradient)
 
     def _see(self, look: Look) -> None:
-        beliefs = self._beliefs(look.parameters)
+        beliefs = expit(self._units @ look.parameters.astype(np.float32)).astype(np.float64)
         least, weights = expected_errors(beliefs, self._clips)
         if len(self._seen) >= _JUDGED_FROM:
             self._judge(look, least, weights)
         self._seen.append(_Seen(look, beliefs, least, weights))
-        self._now = self._beliefs(self._model())
         scale, shares = self.scale, self._shares()
         if self._judged:
             self._choose(scale, shares)
         self._fit(scale, shares)
-
-    def _beliefs(self, parameters: Floats) -> Floats:
-        scores = self._units @ parameters.astype(np.float32)
-        return np.asarray(expit(scores), dtype=np.float64)
-
-    def _next_look(self, model: Floats, noise: float) -> float:
-        """Choose by what to multiply the model for the next gradient: where most is told in spite of noise.
-
-        ``noise``: standard deviation of each entry of the mean of all gradients.
-        """
-        with threadpool_limits(1), np.errstate(all="ignore"):
-            scores = (self._units @ model.astype(np.float32)).astype(np.float64)
-        now, costs = expit(scores), []
-        for factor in _FACTORS:
-            there = expit(factor * scores)
-            _, weights = expected_errors(there, self._clips)
-            wrong = np.mean((there - now) ** 2) / (len(now) * self._directions)
-            costs.append((noise**2 + wrong) / np.mean(weights * now * (1 - now)) ** 2)
-        return _FACTORS[int(np.argmin(costs))]
 
     @staticmethod
     def _mean(units: Rows, values: Floats) -> Floats:
@@ -416,7 +379,8 @@ class PublicSolver:
         to side where private records bend F more than public ones do.
         """
         n, d = self._units.shape
-        far = np.array([np.mean((one.beliefs - self._now) ** 2) for one in self._seen])
+        now = self._seen[-1].beliefs
+        far = np.array([np.mean((one.beliefs - now) ** 2) for one in self._seen])
         noises = np.array([one.look.noise for one in self._seen])
         trust = np.maximum.accumulate(1.0 / (noises**2 + far / (n * d)))
         shares = np.asarray(trust / trust.sum())
@@ -440,7 +404,8 @@ class PublicSolver:
         if self._one_each or len(self._seen) < 2:
             return 1.0
         trust = np.array([one.look.noise**-2.0 for one in self._seen])
-        errors = np.array([one.least - one.weights * self._now for one in self._seen])
+        now = self._seen[-1].beliefs
+        errors = np.array([one.least - one.weights * now for one in self._seen])
         gained = errors @ self._far / len(self._units)
         drawn = np.array([one.look.gradient for one in self._seen]) @ self._wide
         gained -= trust @ gained / trust.sum()
@@ -544,14 +509,6 @@ def _penalties(d: int, columns: Columns) -> tuple[Rows, Rows]:
         one = np.where(out, np.inf, threshold * is_cell).astype(np.float32)
         absolute.append(np.repeat(one, len(squares), axis=1))
     return np.hstack([square] * len(left_out)), np.hstack(absolute)
-
-
-def _directions(rows: Rows) -> float:
-    """Tell in about how many directions rows vary: (E‖x‖²)² / ‖E x ⊗ x‖², by probes."""
-    probes = np.random.default_rng(0).normal(size=(rows.shape[1], _PROBES)).astype(np.float32)
-    moved = rows.T @ (rows @ probes) / np.float32(len(rows))
-    length = float(np.mean(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)))
-    return length**2 * _PROBES / float(np.sum(moved.astype(np.float64) ** 2))
 
 
 def _widest(units: Rows) -> Floats:

@@ -400,7 +400,7 @@ class DPSGDRun:
                 memory.charge(last)
                 for step in range(state.step, last):
                     account.charge(step + 1)
-                    total = summands.clipped_sum(state.drawn_at, self.recipe.sample(step))
+                    total = summands.clipped_sum(state.parameters, self.recipe.sample(step))
                     try:
                         released = noisy(total, plan.noise, noise, step=step)
                     except SumNotOpenedError as error:

@@ -77,8 +77,7 @@ class FolderDPSGDMemory(DPSGDMemory):
         with _reading(path), np.load(path, allow_pickle=False) as kept:
             self._taken = int(kept[_TAKEN])
             values = {one.name: kept[one.name] for one in fields(State)}
-            step, factor = int(values["step"]), float(values["factor"])
-            return State(**{**values, "step": step, "factor": factor})
+            return State(**{**values, "step": int(values["step"])})
 
     def keep(self, state: State) -> None:
         """Keep where it stands; nothing that is not released is in it."""
