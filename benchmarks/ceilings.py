@@ -39,6 +39,7 @@ from benchmarks.tables import (
     LABELS,
     PUBLIC,
     Way,
+    boosting,
     encoded,
     privately,
     read,
@@ -193,17 +194,7 @@ def _of(size: int, learn: Any, labels: Any, judge: Any, area: Any) -> float:
     areas = []
     for draw in range(3):
         some = np.random.default_rng(draw).permutation(len(labels))[:size]
-        trees = [
-            HistGradientBoostingClassifier(
-                max_depth=depth,
-                learning_rate=0.05,
-                max_iter=600,
-                early_stopping=True,
-                n_iter_no_change=30,
-                random_state=0,
-            ).fit(learn[some], labels[some])
-            for depth in (2, 3, None)
-        ]
+        trees = [boosting(depth, 600).fit(learn[some], labels[some]) for depth in (2, 3, None)]
         areas.append(max(area(one.decision_function(judge)) for one in trees))
     return float(np.mean(areas))
 

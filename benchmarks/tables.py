@@ -89,6 +89,18 @@ def encoded(*tables: pd.DataFrame) -> list[Any]:
     return made
 
 
+def boosting(depth: int | None, rounds: int) -> HistGradientBoostingClassifier:
+    """Boosting that stops early; of at most so many rounds."""
+    return HistGradientBoostingClassifier(
+        max_depth=depth,
+        learning_rate=0.05,
+        max_iter=rounds,
+        early_stopping=True,
+        n_iter_no_change=30,
+        random_state=0,
+    )
+
+
 def without_privacy(X: Any, y: Any, X_public: Any, X_test: Any) -> Iterator[tuple[str, Any]]:
     """Scores of test records by both references."""
     view = BinnedTable(800).fit(X_public)
@@ -106,14 +118,7 @@ def without_privacy(X: Any, y: Any, X_public: Any, X_test: Any) -> Iterator[tupl
     last = len(learn) // 10
     best = None
     for depth in (1, 2, 3, None):
-        trees = HistGradientBoostingClassifier(
-            max_depth=depth,
-            learning_rate=0.05,
-            max_iter=2000,
-            early_stopping=True,
-            n_iter_no_change=30,
-            random_state=0,
-        ).fit(learn[last:], y[last:])
+        trees = boosting(depth, 2000).fit(learn[last:], y[last:])
         score = roc_auc_score(y[:last], trees.decision_function(learn[:last]))
         if best is None or score > best[0]:
             best = score, trees
