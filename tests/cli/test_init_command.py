@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import typer
+from PIL import Image
 
 from collegium import PrivacyWarning
 from collegium.cli import init as command
@@ -360,6 +361,30 @@ def test_images_and_their_files_beside_them(init, folder):
         "delta": 1e-5,
     }
     assert "images of 28 × 28: 30 in X_private.npy" in said
+
+
+@pytest.mark.parametrize("form", ["folder", "npz"])
+def test_images_that_come_with_their_classes_need_no_file_of_labels(init, folder, form):
+    images = np.zeros((30, 28, 28, 3), np.uint8)
+    names = np.array(["meadow", "sea"] * 15)
+    for role, n in (("private", 30), ("public", 20), ("test", 10)):
+        if form == "npz":
+            arrays = {"X": images[:n]} if role == "public" else {"X": images[:n], "y": names[:n]}
+            np.savez(f"{role}-images.npz", **arrays)
+            continue
+        for place in range(n):
+            into = folder / f"{role}-images" / ("" if role == "public" else names[place])
+            into.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(images[place]).save(into / f"{place}.png")
+    pd.DataFrame({"level": ["a", "b"] * 15}).to_csv("privacy.csv", index=False)
+    end = ".npz" if form == "npz" else ""
+    files = {role: f"{role}-images{end}" for role in ("private", "public", "test")}
+    said_too = ("--levels=a=1,b=2", "--test", files["test"])
+    study, said = init(*said_too, private=files["private"], public=files["public"])
+    assert study["data"] == files
+    where = "as y" if form == "npz" else "in the names of its folders"
+    assert f"classes of the private records: in private-images{end}, {where}" in said
+    assert f"data.classes: left out; read off test-images{end}" in said
 
 
 def test_features_that_teach_nothing_or_are_nowhere_else_are_left_out(init):

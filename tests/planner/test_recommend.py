@@ -247,6 +247,15 @@ def test_experience_grows_with_the_signal():
     assert lows == sorted(lows)
 
 
+def test_photographs_are_not_promised_what_digits_had():
+    X = np.random.default_rng(0).normal(size=(200, 8, 8, 3))
+    grey = from_experience(facts(X[..., 0], n=50_000, classes=np.arange(10)))
+    colour = from_experience(facts(X, n=50_000, classes=np.arange(10)))
+    assert "MNIST and Fashion-MNIST had" in grey.basis
+    assert "CIFAR-10 and Fashion-MNIST had" in colour.basis
+    assert colour.low < 0.726 < colour.high < 0.95 and colour.low < grey.low - 0.1
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -16,6 +16,8 @@ from collegium.data.tables import described
 from collegium.distillation.goal import BalancedAnswers
 from collegium.distillation.share_matching import ShareMatched
 from collegium.distillation.supervised import NamedClasses
+from collegium.distillation.where_in_doubt import WhereInDoubt
+from collegium.dpsgd.linear_model import linear_classifier
 from collegium.features import (
     ImagePoints,
     KernelComponents,
@@ -148,6 +150,28 @@ def test_students_of_votes_on_tables_answer_alike(student: Any, goal: str) -> No
     assert differing == 0
     fed = {name: table[[name]].to_numpy() for name in table}
     assert np.allclose(session_of(content).run(None, fed)[1], model.predict_proba(table), atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_a_model_with_a_student_where_it_is_in_doubt_answers_alike(n_classes: int) -> None:
+    public, codes = X[:PUBLIC], Y % n_classes
+    transform = view(public)
+    seen = transform.transform(public)
+    student = taught(GaussianProcessStudent(mistrust=0.01), seen, codes[:200], n_classes)
+    random = np.random.default_rng(0)
+    n_outputs = 1 if n_classes == 2 else n_classes
+    parameters = random.normal(size=(seen.shape[1] + 1, n_outputs))
+    model = linear_classifier(parameters, np.arange(n_classes))
+    both = WhereInDoubt(model, student, noise=0.3, reach=1.5)
+    shown = transform.transform(X[600:900])
+    answers = [one.predict(shown) for one in (model, student, both)]
+    assert all((one != answers[2]).mean() > 0.05 for one in answers[:2])
+    content, differing = onnx_bytes(
+        StoredStudent(make_pipeline(transform, both), described(public)), X[600:900]
+    )
+    assert differing == 0
+    believed = session_of(content).run(None, {"records": X[600:900].astype(float)})[1]
+    assert np.allclose(believed, both.predict_proba(shown), atol=1e-3)
 
 
 def test_students_with_features_of_their_own_are_refused() -> None:

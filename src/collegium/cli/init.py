@@ -46,7 +46,8 @@ def init(
         _table(
             "--from",
             "The private records: a table (.csv, .parquet, .xlsx, or in a database: "
-            "postgresql://USER@HOST/DATABASE#TABLE) or array (.npy, IDX).",
+            "postgresql://USER@HOST/DATABASE#TABLE), an array (.npy, .npz with X and y, IDX), or a folder of "
+            "images with one subfolder per class.",
         ),
     ] = None,
     public: Annotated[

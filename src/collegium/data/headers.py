@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from collegium.checks import check_separator
-from collegium.data.column_types import NUMBER, kind_of
+from collegium.data.column_types import NUMBER, TEXT, kind_of
 from collegium.data.datasets.array_files import (
     NPY_MAGIC,
     idx_header,
@@ -43,6 +43,7 @@ class Header:
     ``columns``: names of a table's columns, as a reader of the whole file names them; None: an array.
     ``shape``: of one record of an array; () for a label.
     ``kinds``: "number", "text" or "date", by column, where the file declares types.
+    ``classes``: "number" or "text", where an array or a folder of images says its records' classes by itself.
     ``n_records``: where the file says so.
     ``marks``: characters that could separate the names in a CSV file.
     ``separator``: by which they were separated.
@@ -56,6 +57,7 @@ class Header:
     marks: tuple[str, ...] = ()
     separator: str | None = None
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    classes: str | None = None
 
     @property
     def is_table(self) -> bool:
@@ -105,11 +107,12 @@ def header_of(path: str | os.PathLike[str], separator: str | None = None) -> Hea
     """
     check_separator(separator)
     if is_folder(path) and is_image_folder(path):
-        shape, n_records = image_header(path)
-        return Header(None, shape, {"": NUMBER}, n_records)
+        shape, n_records, by_class = image_header(path)
+        return Header(None, shape, {"": NUMBER}, n_records, classes=TEXT if by_class else None)
     if is_folder(path) or Path(path).name.lower().endswith(".parquet"):
         return _of_parquet(Path(path))
     path = existing_file(path)
+    classes = None
     try:
         if is_csv(path):
             with open_raw(path) as stream:
@@ -118,7 +121,7 @@ def header_of(path: str | os.PathLike[str], separator: str | None = None) -> Hea
             magic = stream.read(len(NPY_MAGIC))
         with open_raw(path) as stream:
             if path.name.lower().endswith(".npz"):
-                shape, kind = npz_header(path)
+                shape, kind, classes = npz_header(path)
             elif path.name.lower().endswith(".npy") or magic == NPY_MAGIC:
                 shape, kind = npy_header(stream, path)
             elif is_idx_name(path.name) or is_idx_magic(magic):
@@ -135,7 +138,10 @@ def header_of(path: str | os.PathLike[str], separator: str | None = None) -> Hea
         ) from error
     if not shape or not shape[0]:
         raise refusal(path, "holds no record", "give an array with at least one record")
-    return Header(None, shape[1:], {"": kind_of(kind)}, shape[0])
+    kinds = {"": kind_of(kind)}
+    return Header(
+        None, shape[1:], kinds, shape[0], classes=None if classes is None else kind_of(classes)
+    )
 
 
 def _of_csv(stream: BinaryIO, path: Path, separator: str | None) -> Header:

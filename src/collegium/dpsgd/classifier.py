@@ -93,9 +93,10 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         δ of budgets that are given as numbers.
     student : None, "auto" or estimator
         What learns from the model's beliefs about the public records, which costs nobody anything and helps
-        where budgets are small; the better of both is published, as ``choice_`` says. ``"auto"``: what a plan
-        chooses, of images a :class:`~collegium.students.GaussianProcessStudent`, else none. It sees what the
-        model sees; for another view, or another student of the same model: :meth:`teach`.
+        where budgets are small; the better of both is published, or each where it knows better, as
+        ``choice_`` says. ``"auto"``: what a plan chooses, of images a
+        :class:`~collegium.students.GaussianProcessStudent`, else none. It sees what the model sees; for
+        another view, or another student of the same model: :meth:`teach`.
     preprocessing : "auto", None or transformer
         Fitted on the public records only, applied to all; rows are then brought to unit length. ``"auto"``:
         what is usual for such records, or None where there are no public ones. None: features as they are.
@@ -127,7 +128,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         values, unless its preprocessing fills them; of numbers beyond 1e150, or all below 1e-150, it makes
         nothing, where :meth:`predict` does).
     direct_ : Pipeline
-        What the steps trained: ``model_`` itself, unless the student is better.
+        What the steps trained: ``model_`` itself, unless a student is published, too.
     choice_ : Choice or None
         Which of both is published, and why; None without a student.
     preprocessing_ : transformer or None
@@ -352,8 +353,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             truth[there] = self.classes_[known[there].astype(np.intp)]
         beliefs = beliefs_of(model, prepared, self.classes_)
         combined = self.public_labels_
-        is_student = self.choice_ is not None and self.choice_.student
-        if combined is not None and known is not None and not is_student:
+        if combined is not None and known is not None and not self._student_answers:
             found = judged_unseen(combined, known, self.classes_, self.goal)
         else:
             found = measure_quality(self.classes_, truth, predicted, beliefs, LEARNT, self.goal)
@@ -427,10 +427,10 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         Returns
         -------
         Pipeline
-            The student, or the model itself if it is better; takes records as they are.
+            The student, the model itself, or each where it knows better; takes records as they are.
         Choice
-            ``choice.student`` tells which it is, ``choice.in_words`` why; made of public and released things
-            alone.
+            ``choice.student`` and ``choice.alone`` tell which it is, ``choice.in_words`` why; made of public
+            and released things alone.
 
         Raises
         ------
@@ -451,7 +451,12 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             choice = choose(self.noise_, model, taught, prepared, seen)
         if not choice.student:
             return self.direct_, choice
-        return view.published(answering(self.goal, taught, seen)), choice
+        if choice.alone or view.transformer is self.preprocessing_:
+            better = choice.of(model, taught, self.noise_)
+            return view.published(answering(self.goal, better, seen)), choice
+        directly = View(self.preprocessing_).published(model)
+        better = choice.of(directly, view.published(taught), self.noise_)
+        return answering(self.goal, better, records), choice
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict probabilities, shape (n_records, n_classes)."""
@@ -461,19 +466,31 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score classes, as scikit-learn's LogisticRegression does, whatever the goal is.
 
-        Where a student is published, these are the logarithms of its probabilities, and for two classes their
-        difference.
+        Where a student is published, too, these are the logarithms of probabilities, and for two classes
+        their difference.
         """
         model, prepared = self._ready(X)
-        if self.choice_ is None or not self.choice_.student:
+        if not self._student_answers:
             return np.asarray(model.decision_function(prepared))
         with np.errstate(divide="ignore"):
             scores = np.log(beliefs_of(model, prepared, self.classes_))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        """Give what is published, and records as it sees them; a student learnt of rows of any length."""
+        if not self._student_answers:
+            return super()._ready(X)
+        last = self.model_ if self.preprocessing_ is None else self.model_[-1]
+        return last, View(self.preprocessing_).of(self._like_fitted(X))
+
+    @property
+    def _student_answers(self) -> bool:
+        choice = getattr(self, "choice_", None)  # none before it is fitted
+        return choice is not None and choice.student
+
     def _directly(self, X: Any) -> tuple[Any, Any]:
         """Give what the steps trained, whatever the goal is, and records as rows of numbers."""
-        _, prepared = self._ready(X)
+        _, prepared = super()._ready(X)
         last = self.direct_ if self.preprocessing_ is None else self.direct_[-1]
         return without_goal(last), prepared
 

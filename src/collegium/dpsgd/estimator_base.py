@@ -262,8 +262,8 @@ class DPSGDEstimator(Face):
         _warn(steadiness.complaint(run.learning_rate))
         self.privacy_: PrivacyStatement = with_what_called(learnt.privacy)
         self.steps_taken_: int = learnt.account.steps
-        self.noise_ = run.noise_left
         self.public_labels_: PublicLabels | None = run.with_public_labels(learnt)
+        self.noise_ = run.noise_left * run.weight_of_private
         for line in () if self.public_labels_ is None else self.public_labels_.notes:
             _warn(line)
         self.model_ = run.view.published(answering(run.model(learnt)))

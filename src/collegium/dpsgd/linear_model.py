@@ -100,6 +100,12 @@ def linear_classifier(parameters: Floats, classes: NDArray[Any]) -> Pipeline:
     return make_pipeline(rows, model)
 
 
+def is_linear_model(model: Any) -> bool:
+    """Tell whether a model is made like those of :func:`linear_classifier`."""
+    steps = [type(step) for _, step in getattr(model, "steps", ())]
+    return steps == [Normalizer, LogisticRegression]
+
+
 def linear_regressor(parameters: Floats, low: float, high: float) -> Pipeline:
     """Make a fitted linear regression on rows of unit length, whose scores of [-1, 1] mean low to high.
 

@@ -84,7 +84,7 @@ class DistilledStudent:
     def taught(self, model: Any) -> tuple[Any, Choice]:
         """Train it on a model's beliefs, and tell which of both is better.
 
-        Returns: the better one, which takes records as they are; and why.
+        Returns: the better one, or both where each is, which takes records as they are; and why.
         """
         run, seen = self._run, self._seen
         classes, given = run.records.classes, run.records.given
@@ -101,7 +101,11 @@ class DistilledStudent:
         choice = choose(noise, model, student, run.X_seen, self._seen, run.recipe.seed)
         if not choice.student:
             return published_model(run, model, self._goal), choice
-        return self.view.published(answering(self._goal, student, self._seen)), choice
+        if choice.alone or self.view is run.view:
+            better = choice.of(model, student, noise)
+            return self.view.published(answering(self._goal, better, self._seen)), choice
+        better = choice.of(run.view.published(model), self.view.published(student), noise)
+        return answering(self._goal, better, run.records.X_public), choice
 
 
 def published_model(run: DPSGDRun, model: Any, goal: str) -> Any:

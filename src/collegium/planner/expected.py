@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
 from collegium.data.record_kinds import IMAGES
 from collegium.planner.facts import LABELS, Facts
 from collegium.planner.rehearsal import Rehearsed
@@ -31,7 +33,9 @@ _SLOW = 1 / (math.sqrt(2) - 1)
 _IMAGES_OF_TEN = {
     "MNIST": ((630, 0.985), (1951, 0.985), (5380, 0.986), (16083, 0.988), (43147, 0.989)),
     "Fashion-MNIST": ((630, 0.835), (1951, 0.879), (5380, 0.890), (16083, 0.916)),
+    "CIFAR-10": ((13402, 0.726),),
 }
+_LIKE = {False: ("MNIST", "Fashion-MNIST"), True: ("CIFAR-10", "Fashion-MNIST")}  # in colour or not
 
 
 @dataclass(frozen=True)
@@ -143,13 +147,14 @@ def from_experience(facts: Facts) -> Expected:
     """Say what our own benchmarks had, where no public class is known."""
     floor = floor_of(facts)
     if facts.kind == IMAGES and facts.goal == "accuracy":
-        found = [_at(curve, facts.signal) for curve in _IMAGES_OF_TEN.values()]
+        like = _LIKE[np.ndim(facts.X_public) == 4 and np.shape(facts.X_public)[3] > 1]
+        found = [_at(_IMAGES_OF_TEN[name], facts.signal) for name in like]
         # With less signal than was ever tried, anything between guessing and that.
         less = math.sqrt(min(1.0, facts.signal / _IMAGES_OF_TEN["MNIST"][0][0]))
         low, high = less * (min(found) - 0.03), min(1.0, max(found) + 0.01)
         basis = (
-            "which is what MNIST and Fashion-MNIST had with such budgets (no public labels are "
-            "known)"
+            f"which is what {' and '.join(like)} had with such budgets (no public labels are known: how hard "
+            "these images are, a few hundred would tell)"
         )
         return Expected(MEASURES[facts.goal], low, (low + high) / 2, high, basis, floor)
     low = 1 / len(facts.classes) if floor is None else floor

@@ -271,7 +271,7 @@ class DPSGDRehearsal:
             lambda line: None,
         )
         picked = choose(run.noise_left, model, student, seen, seen, facts.seed)
-        return (student, True) if picked.student else (model, False)
+        return picked.of(model, student, run.noise_left), picked.student
 
 
 def scored(

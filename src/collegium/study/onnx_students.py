@@ -15,6 +15,8 @@ from collegium.distillation.nearest import LOCAL
 from collegium.distillation.regression import RegressionStudent
 from collegium.distillation.share_matching import LEAST, ShareMatched
 from collegium.distillation.supervised import NamedClasses
+from collegium.distillation.where_in_doubt import WhereInDoubt
+from collegium.dpsgd.linear_model import is_linear_model
 from collegium.study.onnx_graph import DOUBLE, FLOAT, Graph
 from collegium.study.onnx_views import written
 
@@ -23,6 +25,9 @@ def knows(student: Any) -> bool:
     """Tell whether a student, and all that is in it, can be written down here."""
     if isinstance(student, BalancedAnswers | ShareMatched | NamedClasses):
         return knows(student.student)
+    if isinstance(student, WhereInDoubt):
+        alike = np.array_equal(student.classes_, getattr(student.student, "classes_", ()))
+        return alike and is_linear_model(student.model) and knows(student.student)
     embedding = getattr(student, "embedding_", None)
     return type(student) in _WRITERS and (embedding is None or embedding.features is None)
 
@@ -44,7 +49,27 @@ def _believed(graph: Graph, student: Any, seen: str) -> str:
         believed = _believed(graph, student.student, seen)
         sure = graph.add("Log", graph.add("Max", believed, graph.constant(LEAST)))
         return graph.softmax(graph.add("Add", sure, graph.constant(student.offsets)))
+    if isinstance(student, WhereInDoubt):
+        return _where_in_doubt(graph, student, seen)
     return _WRITERS[type(student)](graph, student, seen)
+
+
+def _where_in_doubt(graph: Graph, both: WhereInDoubt, seen: str) -> str:
+    model = both.model[-1]
+    rows = graph.cast(graph.unit_rows(seen), DOUBLE)
+    coefficients, intercept = model.coef_, model.intercept_
+    if len(coefficients) == 1:
+        nothing = np.zeros_like(coefficients)
+        coefficients, intercept = np.vstack([nothing, coefficients]), np.append(0.0, intercept)
+    scores = graph.add("Add", graph.product(rows, coefficients.T), graph.constant(intercept[None]))
+    mine, theirs = graph.softmax(scores), _believed(graph, both.student, seen)
+    named = graph.add("ArgMax", scores, axis=1, keepdims=1)
+    others = graph.add("ArgMax", theirs, axis=1, keepdims=1)
+    apart = [graph.add("GatherElements", scores, one, axis=1) for one in (named, others)]
+    near = graph.add("Less", graph.add("Sub", *apart), graph.constant(both.reach * both.deviation))
+    differ = graph.add("Not", graph.add("Equal", named, others))
+    heard = graph.add("And", differ, near)
+    return graph.add("Where", heard, theirs, mine)
 
 
 def _gaussian_process(graph: Graph, student: GaussianProcessStudent, seen: str) -> str:

@@ -45,6 +45,7 @@ _OF_COLLEGIUM = (
     "distillation.regression._Columns",
     "distillation.share_matching.ShareMatched",
     "distillation.supervised.NamedClasses",
+    "distillation.where_in_doubt.WhereInDoubt",
 )
 _OF_OTHERS = (
     "functools.partial",  # of a function that is trusted itself

@@ -4,7 +4,7 @@ import math
 import os
 import struct
 import tokenize
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +140,7 @@ def parse_npy(stream: BinaryIO, path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def npy_header(
-    stream: BinaryIO, path: str | os.PathLike[str]
+    stream: IO[bytes], path: str | os.PathLike[str]
 ) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Read shape and type of what a .npy file holds, and nothing of its content."""
     read = {

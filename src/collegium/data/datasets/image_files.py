@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import warnings
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.data.datasets.array_files import npy_header
 from collegium.data.datasets.raw import existing_file, reason_of, refusal
 from collegium.errors import InputError
 
@@ -107,20 +110,21 @@ def read_images(path: str | os.PathLike[str]) -> tuple[NDArray[np.uint8], NDArra
     return made, None if classes is None else np.asarray(classes, dtype=object)
 
 
-def image_header(path: str | os.PathLike[str]) -> tuple[tuple[int, ...], int]:
-    """Tell the shape of one image of a folder, and how many there are, from names and the first file alone.
+def image_header(path: str | os.PathLike[str]) -> tuple[tuple[int, ...], int, bool]:
+    """Tell the shape of one image of a folder, how many there are, and whether subfolders are their classes.
 
-    Whether there are colours, the first file says.
+    From names and the first file alone, which says whether there are colours.
     """
     from PIL import Image
 
-    files, _ = image_paths(path)
+    files, classes = image_paths(path)
     if not files:
         raise refusal(path, "holds no image", "give a folder with some")
     try:
         with Image.open(files[0]) as image:
             sides = image.height, image.width
-            return sides if image.mode in _GREY else (*sides, 3), len(files)
+            shape = sides if image.mode in _GREY else (*sides, 3)
+            return shape, len(files), classes is not None
     except Exception as error:
         raise refusal(
             files[0],
@@ -135,18 +139,33 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any] |
     A file with one array only may call it anything.
     """
     path = existing_file(path)
+    with _whole_npz(path), np.load(path, allow_pickle=False) as arrays:
+        records, classes = _named(path, arrays.files)
+        return arrays[records], None if classes is None else arrays[classes]
+
+
+def npz_header(
+    path: str | os.PathLike[str],
+) -> tuple[tuple[int, ...], np.dtype[Any], np.dtype[Any] | None]:
+    """Tell shape and type of the records of a .npz file, and the type of their classes if they are there."""
+    path = existing_file(path)
+    with _whole_npz(path), zipfile.ZipFile(path) as arrays:
+        named = {name.removesuffix(".npy"): name for name in arrays.namelist()}
+        records, classes = _named(path, list(named))
+        with arrays.open(named[records]) as stream:
+            shape, kind = npy_header(stream, path)
+        if classes is None:
+            return shape, kind, None
+        with arrays.open(named[classes]) as stream:
+            return shape, kind, npy_header(stream, path)[1]
+
+
+@contextmanager
+def _whole_npz(path: Path) -> Iterator[None]:
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            names = arrays.files
-            if len(names) == 1 and names[0] != _LABELS:
-                return arrays[names[0]], None
-            if _RECORDS not in names:
-                raise refusal(
-                    path,
-                    "holds several arrays, none of them 'X'",
-                    "save records as X, and classes as y",
-                )
-            return arrays[_RECORDS], arrays[_LABELS] if _LABELS in names else None
+        yield
+    except InputError:
+        raise
     except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise refusal(
             path,
@@ -155,10 +174,17 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any] |
         ) from error
 
 
-def npz_header(path: str | os.PathLike[str]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Tell shape and type of the records of a .npz file."""
-    records = read_npz(path)[0]
-    return records.shape, records.dtype
+def _named(path: Path, names: list[str]) -> tuple[str, str | None]:
+    """Tell what the arrays of records and of classes are called."""
+    if len(names) == 1 and names[0] != _LABELS:
+        return names[0], None
+    if _RECORDS not in names:
+        raise refusal(
+            path,
+            "holds several arrays, none of them 'X'",
+            "save records as X, and classes as y",
+        )
+    return _RECORDS, _LABELS if _LABELS in names else None
 
 
 def _subfolders(folder: Path) -> list[Path]:

@@ -35,8 +35,11 @@ def study_of_arrays(draft: Draft) -> ShortStudy:
     levels = ask_levels(draft, None if levels_file is None else levels_file.name)
     draft.prompts.require_answers()
     assert levels is not None and levels_file is not None
-    labelled = [path.name for role, path in labels.items() if role != PRIVATE]
-    classes, remarks = ask_classes(draft, labelled, kind_of_labels(labels[PRIVATE]))
+    within = {role: header.classes for role, header in files.headers.items()}
+    known = {**{role: files.records[role] for role in within if within[role]}, **labels}
+    labelled = [path.name for role, path in known.items() if role != PRIVATE]
+    kind = kind_of_labels(labels[PRIVATE]) if PRIVATE in labels else within[PRIVATE]
+    classes, remarks = ask_classes(draft, labelled, kind)
     data: dict[str, object] = {}
     for role, path in files.records.items():
         data[role] = draft.relative(path)
@@ -47,9 +50,17 @@ def study_of_arrays(draft: Draft) -> ShortStudy:
 
 
 def _labels(draft: Draft) -> dict[str, Path]:
-    """Find the labels of each role's records; those of public records need not be known."""
+    """Find the files of each role's labels, where its records do not come with them.
+
+    Those of public records need not be known.
+    """
     found = dict(draft.files.labels)
     for role, path in draft.files.records.items():
+        if role not in found and draft.files.headers[role].classes:
+            of_folders = isinstance(path, Path) and path.is_dir()
+            where = "in the names of its folders" if of_folders else "as y"
+            draft.prompts.tell(f"classes of the {role} records: in {path.name}, {where}")
+            continue
         beside = None if isinstance(path, Place) else inference.labels_beside(path)
         if role not in found and beside is not None:
             draft.prompts.tell(f"data.{role}_labels: {beside.name}, beside {path.name}")

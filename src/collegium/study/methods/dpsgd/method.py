@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.budgets import Budgets
+from collegium.distillation.where_in_doubt import is_in_doubt
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.by_rule import mostly_noise
 from collegium.dpsgd.ledgered import DPSGDSpending, allow, relation_of
@@ -430,6 +431,7 @@ def _report(
         student_notes=notes,
         unjudged=("", "") if quality is not None else unjudged(data, model, is_student),
         is_student=is_student,
+        in_doubt=is_in_doubt(model),
         foretold=foretold_beside(folder, quality),
         chosen=as_chosen(data.people),
     )

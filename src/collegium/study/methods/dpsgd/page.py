@@ -68,6 +68,9 @@ REFERENCES = (
 )
 
 
+_HEARD = ", heard where noise leaves doubt about the directly trained model's answer"
+
+
 @dataclass(frozen=True)
 class AfterSteps:
     """The account after some steps: what any person of each level had spent."""
@@ -142,7 +145,7 @@ def dpsgd_report(
         lost=result.lost,
         n_parameters=n_features * run.loss.n_outputs,
         model=f"{regression} regression on {n_features - 1:,} features of records",
-        student=in_words(config, "student") if result.is_student else "",
+        student=in_words(config, "student") + _HEARD * result.in_doubt if result.is_student else "",
         n_public=len(data.X_public),
         effects=result.effects,
         history=spending_by_step(result.plan, result.steps),

@@ -36,7 +36,8 @@ class DPSGDResult(ModelResult):
     ``steps``: how many were charged; ``lost``: how many of these a crash took.
     ``accuracy``: of the published model on test records; None where there are none.
     ``unjudged``: what can be said where there is no ``quality``.
-    ``is_student``: whether a student is published, and not what DP-SGD trained.
+    ``is_student``: whether a student is published, and not what DP-SGD trained alone.
+    ``in_doubt``: whether it is published beside what DP-SGD trained, for where noise leaves doubt about that.
     """
 
     plan: DPSGDPlan
@@ -45,6 +46,7 @@ class DPSGDResult(ModelResult):
     accuracy: float | None
     unjudged: tuple[str, str] = ("", "")
     is_student: bool = False
+    in_doubt: bool = False
 
     def numbers(self) -> dict[str, Any]:
         """Count steps."""
