@@ -1,9 +1,9 @@
 """Direct training of images by default: accuracy on test images, minutes, and memory.
 
-δ = 1e-5, records are blanked, noise is seeded: these are experiments. Everybody grants ε; A-B-C: 54, 37 and 9 %
-of the people grant the first, second and third. Private are all training images; each split deals the 10,000
-test images to 9,000 public ones, whose labels nobody sees, and 1,000 test ones. With ``--held-out``, test
-images are not looked at: 9,000 training images are public, and judged; for choosing settings.
+δ = 1e-5, records are blanked, noise is seeded: these are experiments. Everybody grants ε; of A-B-C 54, 37 and
+9 % of the people grant the first, second and third. Private are all training images; each split deals the
+10,000 test images to 9,000 public ones, whose labels nobody sees, and 1,000 test ones. With ``--held-out``,
+test images are not looked at: 9,000 training images are public, and judged; for choosing settings.
 
     python -m benchmarks.images --data-dir DATA --dataset mnist
     python -m benchmarks.images --data-dir DATA --dataset mnist --epsilon 0.1 1 1-2-3 --keep-points

@@ -245,6 +245,7 @@ def write_study(folder: Path, case: Case, files: Files) -> tuple[Path, int]:
         "--owner": case.owner or "none",
         "--target": "outcome",
         "--classes": "",
+        "--title": "Ten lines",
     }
     prompts = Answering(answers)
     draft = Draft(first_look(files), Answers(), prompts, folder)

@@ -236,15 +236,20 @@ def test_large_flat_images_are_told_without_all_pairs_of_pixels():
         tracemalloc.stop()
 
 
-def test_experience_grows_with_the_signal():
-    X = np.random.default_rng(0).normal(size=(200, 8, 8))
-    lows = []
+@pytest.mark.parametrize("colour", [False, True])
+def test_experience_grows_with_the_signal(colour):
+    X = np.random.default_rng(0).normal(size=(200, 8, 8, 3) if colour else (200, 8, 8))
+    lows, few = [], ""
     for n in (100, 1000, 10_000, 100_000, 1_000_000):
         given = facts(X, n=n, classes=np.arange(10))
         expected = from_experience(given)
         lows.append(expected.low)
+        few = expected.basis if n == 100 else few
         assert expected.low < expected.middle < expected.high <= 1
     assert lows == sorted(lows)
+    assert (
+        0.1 <= lows[0] < 0.5 and "larger budgets" in few
+    )  # nobody has tried images on a hundred people
 
 
 def test_photographs_are_not_promised_what_digits_had():

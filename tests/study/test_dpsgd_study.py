@@ -17,8 +17,8 @@ import pytest
 import collegium as cg
 from collegium import Ledger, PrivacyWarning
 from collegium.distillation.where_in_doubt import WhereInDoubt
+from collegium.dpsgd import ensemble_choice
 from collegium.dpsgd import run as sgd_run
-from collegium.dpsgd import student as dpsgd_student
 from collegium.dpsgd.ensemble_choice import Choice
 from collegium.dpsgd.run import DPSGDRun
 from collegium.errors import BudgetExceededError, InputError, LedgerError, StudyMismatchError
@@ -300,7 +300,7 @@ def test_what_was_begun_cannot_be_changed_but_the_student_may(folder, monkeypatc
         with pytest.raises(StudyMismatchError, match="holds another study"):
             run_study(study(folder, dpsgd=changed), folder / "out")
     own = {"student": {"model": "sklearn.naive_bayes.GaussianNB"}}
-    monkeypatch.setattr(dpsgd_student, "choose", lambda *_: Choice(differ=0.0, by_noise=1.0))
+    monkeypatch.setattr(ensemble_choice, "choose", lambda *_: Choice(differ=0.0, by_noise=1.0))
     result = run_study(study(folder, **own), folder / "out")
     assert type(cg.load_student(folder / "out")[-1]).__name__ != "Pipeline"
     assert result.quality.verdict.startswith("The student") and result.accuracy > 0.5
@@ -311,14 +311,16 @@ def test_what_was_begun_cannot_be_changed_but_the_student_may(folder, monkeypatc
     assert (folder / "out" / "release" / "student.skops").read_bytes() == first
     published = json.loads((folder / "out/release/privacy.json").read_text("utf-8"))
     assert "student" not in published["config"]
-    monkeypatch.setattr(dpsgd_student, "choose", lambda *_: Choice(differ=0.1, by_noise=0.1))
+    monkeypatch.setattr(ensemble_choice, "choose", lambda *_: Choice(differ=0.1, by_noise=0.1))
     result = run_study(study(folder, **own), folder / "out")
     assert result.is_student and result.in_doubt
     assert isinstance(cg.load_student(folder / "out")[-1], WhereInDoubt)
     page = result.report.read_text("utf-8")
-    assert "heard where noise leaves doubt about the directly trained model" in page
+    assert (
+        "The student answers where the two disagree and noise leaves doubt about the model" in page
+    )
     run_study(study(folder), folder / "out")
-    monkeypatch.setattr(dpsgd_student, "choose", lambda *_: Choice(differ=1.0, by_noise=0.0))
+    monkeypatch.setattr(ensemble_choice, "choose", lambda *_: Choice(differ=1.0, by_noise=0.0))
     result = run_study(study(folder, **own), folder / "out")
     assert (folder / "out" / "release" / "student.skops").read_bytes() == first
     assert result.quality.verdict.startswith("The model")

@@ -120,6 +120,20 @@ def test_grey_files_beside_colours_and_hidden_ones(tmp_path: Path) -> None:
     assert read_images(tmp_path)[0].shape == (1, SIDE, SIDE)
 
 
+def test_grey_of_16_bits_keeps_its_values(tmp_path: Path) -> None:
+    deep = np.random.default_rng(0).integers(0, 65_536, (SIDE, SIDE)).astype(np.uint16)
+    plain = (deep >> 8).astype(np.uint8)
+    for name, values in (("1.png", deep), ("2.tiff", deep), ("3.png", plain)):
+        Image.fromarray(values).save(tmp_path / name)
+    made, _ = read_images(tmp_path)
+    assert made.dtype == np.uint16
+    assert (made[0] == deep).all() and (made[1] == deep).all()
+    assert (made[2] == plain.astype(np.uint16) * 257).all()
+    Image.fromarray(deep.astype(np.int32)).save(tmp_path / "4.tiff")
+    with pytest.raises(InputError, match=r"4\.tiff' holds numbers of 32 bits"):
+        read_images(tmp_path)
+
+
 def test_what_is_no_image_is_refused_by_name(folder: Path) -> None:
     public = folder / "public"
     (public / "notes.png").write_bytes(b"these are no pixels")

@@ -122,18 +122,29 @@ def by_noise(
     """
     few = 1.0
     if n_features is not None and loss.heeds_width:
-        enough = n_components(signal(plan), loss.n_sides, of_images=True)
+        enough = n_components(signal(plan), loss.n_sides, of_kernel=True)
         power = 0.5 * math.sqrt(min(1.0, signal(plan) / (_ENOUGH_SIGNAL * loss.n_sides)))
         few = min(1.0, max(enough, 1) / n_features) ** power
     return few * NOISE * loss.unit / noise_of(settings, plan, 1.0)
 
 
-def noise_of(settings: DPSGDSettings, plan: DPSGDPlan, rate: float) -> float:
-    """Find how much noise a step size leaves in a score, after all steps: the reverse."""
+def noise_of(
+    settings: DPSGDSettings, plan: DPSGDPlan, rate: float, taken: int | None = None
+) -> float:
+    """Find how much noise a step size leaves in a score: the reverse.
+
+    ``taken``: steps of those that were planned, after which somebody stopped. The noise of a step counts as
+        often as momentum repeats it, so that of k of n steps is less by the root of
+        Σ_{i ≤ k} (1 − m^i)² / Σ_{i ≤ n} (1 − m^i)². Default: all.
+    """
     steps, m = settings.n_steps_taken, settings.momentum
     effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
     effective *= math.sqrt(settings.steps / steps)  # with a filter a step has the noise of fewer
-    return rate * settings.clip_norm * effective / signal(plan)
+    part = 1.0
+    if taken is not None and taken < steps:
+        repeated = np.cumsum((1 - m ** np.arange(1, steps + 1)) ** 2)
+        part = math.sqrt(repeated[taken - 1] / repeated[-1]) if taken else 0.0
+    return part * rate * settings.clip_norm * effective / signal(plan)
 
 
 def mostly_noise(plan: DPSGDPlan, loss: Loss) -> str:
@@ -155,13 +166,13 @@ def mostly_noise(plan: DPSGDPlan, loss: Loss) -> str:
     )
 
 
-def n_components(signal: float, n_classes: int, *, of_images: bool = False) -> int:
+def n_components(signal: float, n_classes: int, *, of_kernel: bool = False) -> int:
     """Tell how many principal components there is signal for.
 
-    ``of_images``: of kernel components, which go on to tell something: beyond a signal of 200 for each class
+    ``of_kernel``: of a kernel, which go on to tell something: beyond a signal of 200 for each class
         their number grows faster than the root.
     """
-    faster = max(1.0, signal / (_MUCH_SIGNAL * n_classes)) ** (1 / 3) if of_images else 1.0
+    faster = max(1.0, signal / (_MUCH_SIGNAL * n_classes)) ** (1 / 3) if of_kernel else 1.0
     return round(math.sqrt(signal * n_classes) * faster)
 
 
@@ -182,7 +193,7 @@ def with_components(
     most = getattr(preprocessing, parameter) if parameter else None
     if parameter is None or most is None:
         return preprocessing
-    of_images = isinstance(preprocessing, KernelComponents)
-    wanted = settings.components or n_components(signal(plan), n_classes, of_images=of_images)
+    of_kernel = isinstance(preprocessing, KernelComponents)
+    wanted = settings.components or n_components(signal(plan), n_classes, of_kernel=of_kernel)
     few = max(1, min(int(most), wanted, n_public - 1))
     return clone(preprocessing).set_params(**{parameter: few})

@@ -20,10 +20,11 @@ from collegium.distillation.goal import (
     check_goal,
     without_goal,
 )
-from collegium.distillation.supervised import beliefs_of, seeded
+from collegium.distillation.supervised import seeded
+from collegium.distillation.where_in_doubt import believed_by
 from collegium.dpsgd.by_rule import USUAL_STUDENT
-from collegium.dpsgd.ensemble_choice import Choice, choose, taught_by_beliefs
-from collegium.dpsgd.estimator_base import AUTO, Answering, DPSGDEstimator
+from collegium.dpsgd.ensemble_choice import Choice, learnt_from
+from collegium.dpsgd.estimator_base import AUTO, Answering, DPSGDEstimator, warn_user
 from collegium.dpsgd.linear_model import as_rows
 from collegium.dpsgd.progress import OnStep
 from collegium.dpsgd.public_labels import judged_unseen
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from collegium.parties.collective import Party
 
 _DEFAULT = DPSGDSettings()
+_LEARNS_BY = ("fit", "fit_released")
 
 
 class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
@@ -351,9 +353,9 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         if known is not None:
             there = ~np.isnan(known)
             truth[there] = self.classes_[known[there].astype(np.intp)]
-        beliefs = beliefs_of(model, prepared, self.classes_)
+        beliefs = believed_by(model, prepared, self.classes_)
         combined = self.public_labels_
-        if combined is not None and known is not None and not self._student_answers:
+        if combined is not None and known is not None:  # a student learnt these labels by the model
             found = judged_unseen(combined, known, self.classes_, self.goal)
         else:
             found = measure_quality(self.classes_, truth, predicted, beliefs, LEARNT, self.goal)
@@ -364,7 +366,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         if isinstance(student, str) and student != AUTO:
             raise InputError(f"student must be 'auto', None or a classifier, got {shown(student)}")
         if student is not None and not isinstance(student, str):
-            check_classifier(student, "student", learns_by=("fit", "fit_released"))
+            check_classifier(student, "student", learns_by=_LEARNS_BY)
             if X_public is None:
                 raise InputError(
                     f"student ({type(student).__name__}) learns from public records, and there are none: "
@@ -395,7 +397,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         if believer is None:
             return
         direct = self.model_ if self.preprocessing_ is None else self.model_[-1]
-        self.model_, self.choice_ = believer.taught(without_goal(direct))
+        self.model_, self.choice_ = believer.taught(without_goal(direct), warn_user)
 
     def _answering(self, run: DPSGDRun) -> Answering:
         if self.goal != BALANCED:
@@ -438,6 +440,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             If the records are not like those that the model was fitted to, or the student cannot learn from
             them.
         """
+        check_classifier(student, "student", learns_by=_LEARNS_BY)
         model, prepared = self._directly(X_public)
         records = self._like_fitted(X_public)
         if isinstance(preprocessing, str) and preprocessing == SAME:
@@ -445,10 +448,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         else:
             view = fitted_view(preprocessing, records, "preprocessing")
         seen = view.of(records)
-        beliefs = beliefs_of(model, prepared, self.classes_)
         with one_line_about("student", "trained on what the model believes"):
-            taught = taught_by_beliefs(student, seen, beliefs, self.classes_, _silent)
-            choice = choose(self.noise_, model, taught, prepared, seen)
+            taught, choice = learnt_from(model, student, self.noise_, prepared, seen, self.classes_)
         if not choice.student:
             return self.direct_, choice
         if choice.alone or view.transformer is self.preprocessing_:
@@ -461,7 +462,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict probabilities, shape (n_records, n_classes)."""
         model, prepared = self._ready(X)
-        return beliefs_of(model, prepared, self.classes_)
+        return believed_by(model, prepared, self.classes_)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score classes, as scikit-learn's LogisticRegression does, whatever the goal is.
@@ -473,7 +474,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         if not self._student_answers:
             return np.asarray(model.decision_function(prepared))
         with np.errstate(divide="ignore"):
-            scores = np.log(beliefs_of(model, prepared, self.classes_))
+            beliefs = believed_by(model, prepared, self.classes_)
+            scores = np.log(np.maximum(beliefs, np.finfo(float).tiny))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _ready(self, X: Any) -> tuple[Any, Any]:
@@ -493,7 +495,3 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         _, prepared = super()._ready(X)
         last = self.direct_ if self.preprocessing_ is None else self.direct_[-1]
         return without_goal(last), prepared
-
-
-def _silent(line: str) -> None:
-    """Say nothing: :class:`Choice` says it."""

@@ -227,8 +227,8 @@ class DPSGDEstimator(Face):
         self.plan_ = run.plan
         self.preprocessing_ = run.view.transformer
         self._rehearse(run)
-        _warn(mostly_noise(run.plan, run.loss))
-        _warn(too_large_for_noise(recipe.dpsgd, run.plan, run.learning_rate, run.loss))
+        warn_user(mostly_noise(run.plan, run.loss))
+        warn_user(too_large_for_noise(recipe.dpsgd, run.plan, run.learning_rate, run.loss))
         if recipe.noise_seed is None:
             tell_of_fits_before(run.records, ledger is None)
         # Whoever keeps a told progress keeps this, too: of the run, only what is published is in it.
@@ -259,13 +259,13 @@ class DPSGDEstimator(Face):
             learnt = run.descend(summands, run.n_parameters, noise, watch)
             if entry is not None:
                 entry.settle(learnt.account)
-        _warn(steadiness.complaint(run.learning_rate))
+        warn_user(steadiness.complaint(run.learning_rate))
         self.privacy_: PrivacyStatement = with_what_called(learnt.privacy)
         self.steps_taken_: int = learnt.account.steps
         self.public_labels_: PublicLabels | None = run.with_public_labels(learnt)
         self.noise_ = run.noise_left * run.weight_of_private
         for line in () if self.public_labels_ is None else self.public_labels_.notes:
-            _warn(line)
+            warn_user(line)
         self.model_ = run.view.published(answering(run.model(learnt)))
         return run
 
@@ -335,7 +335,8 @@ def usual_preprocessing(X_public: Any) -> Any:
     )
 
 
-def _warn(line: str) -> None:
+def warn_user(line: str) -> None:
+    """Warn of what became of a model; an empty line says nothing."""
     if line:
         warnings.warn(line, StudentWarning, stacklevel=frames_to_user())
 

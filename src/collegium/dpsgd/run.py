@@ -209,6 +209,7 @@ class DPSGDRun:
             self.observer.note(said)
         self.n_threads = n_threads
         self._combined: tuple[State, PublicLabels] | None = None
+        self._taken: int | None = None
         settings = recipe.dpsgd
         self.plan: DPSGDPlan = planned(settings, records.budgets, relation, records.delta_0)
         self.loss: Loss = (
@@ -419,6 +420,7 @@ class DPSGDRun:
                 if accounts is not None:
                     memory.keep_accounts(accounts.sensitive_state())
                 memory.keep(state)
+        self._taken = state.step
         if self.solver is not None:  # what was drawn since it solved last counts, too
             state = self.solver.ended(state, self._noise_of_gradient)
         privacy = account.statement(
@@ -443,10 +445,10 @@ class DPSGDRun:
 
     @property
     def noise_left(self) -> float:
-        """Standard deviation that all steps leave in a score of a row of unit length; after them."""
+        """Standard deviation that the steps taken left in a score of a row of unit length; after them."""
         if self.solver is not None:
             return self.solver.noise_left
-        return noise_of(self.recipe.dpsgd, self.plan, self.learning_rate)
+        return noise_of(self.recipe.dpsgd, self.plan, self.learning_rate, self._taken)
 
     @property
     def weight_of_private(self) -> float:

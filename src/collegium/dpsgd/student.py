@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.data.tables import one_hot, stack_rows
+from collegium.data.tables import one_hot
 from collegium.distillation.goal import ACCURACY, BALANCED, answering
 from collegium.distillation.rehearsal import rehearse_student
 from collegium.distillation.share_matching import match_shares
-from collegium.distillation.supervised import beliefs_of
-from collegium.dpsgd.ensemble_choice import Choice, choose, taught_by_beliefs
+from collegium.dpsgd.ensemble_choice import Choice, learnt_from
 from collegium.dpsgd.run import DPSGDRun
+from collegium.errors import CollegiumError
 from collegium.models.trial import one_line_about
 from collegium.runs.views import SAME, View, fitted_view
 
@@ -81,24 +82,45 @@ class DistilledStudent:
         )
         return None if student is None else self.view.published(student)
 
-    def taught(self, model: Any) -> tuple[Any, Choice]:
+    def taught(
+        self, model: Any, tell: Callable[[str], None] | None = None
+    ) -> tuple[Any, Choice | None]:
         """Train it on a model's beliefs, and tell which of both is better.
 
+        ``tell``: told, in a line, if it cannot be trained: budgets are spent by then, and what they paid for
+            is published, the model. Default: the run's observer.
         Returns: the better one, or both where each is, which takes records as they are; and why.
         """
-        run, seen = self._run, self._seen
+        run = self._run
+        try:
+            return self._taught(model)
+        except CollegiumError as error:
+            tell = run.observer.note if tell is None else tell
+            tell(f"the model itself is published: {error}")
+            return published_model(run, model, self._goal), None
+
+    def _taught(self, model: Any) -> tuple[Any, Choice]:
+        run = self._run
         classes, given = run.records.classes, run.records.given
-        beliefs = beliefs_of(model, run.X_seen, classes)
+        certain = None
         if given is not None:
             with one_line_about(self.view.name, "applied to the records of public levels"):
-                seen = stack_rows(seen, self.view.of(given.X, run.memory.folder))
-            beliefs = np.concatenate([beliefs, one_hot(given.codes, len(classes))])
-        with one_line_about(self._name, "trained on what the model believes"):
-            student = taught_by_beliefs(self._estimator, seen, beliefs, classes, run.observer.note)
-            if self._shares is not None:
-                student = match_shares(student, self._seen, classes, self._shares)
+                shown = self.view.of(given.X, run.memory.folder)
+            certain = shown, one_hot(given.codes, len(classes))
         noise = run.noise_left * run.weight_of_private
-        choice = choose(noise, model, student, run.X_seen, self._seen, run.recipe.seed)
+        with one_line_about(self._name, "trained on what the model believes"):
+            student, choice = learnt_from(
+                model,
+                self._estimator,
+                noise,
+                run.X_seen,
+                self._seen,
+                classes,
+                certain=certain,
+                refine=self._matched,
+                seed=run.recipe.seed,
+                tell=run.observer.note,
+            )
         if not choice.student:
             return published_model(run, model, self._goal), choice
         if choice.alone or self.view is run.view:
@@ -106,6 +128,11 @@ class DistilledStudent:
             return self.view.published(answering(self._goal, better, self._seen)), choice
         better = choice.of(run.view.published(model), self.view.published(student), noise)
         return answering(self._goal, better, run.records.X_public), choice
+
+    def _matched(self, student: Any) -> Any:
+        if self._shares is None:
+            return student
+        return match_shares(student, self._seen, self._run.records.classes, self._shares)
 
 
 def published_model(run: DPSGDRun, model: Any, goal: str) -> Any:

@@ -75,7 +75,7 @@ def direct(facts: Facts) -> Candidate:
     sections["student"] = {"model": USUAL_STUDENT[facts.kind]}
     reasons["student.model"] = (
         "learns from the model's predictions for all public records, which costs no budget; the "
-        "better of the two is published"
+        "better of the two is published, or both, each where it knows better"
     )
     estimator = partial(DPSGDClassifier, student=AUTO)
     return Candidate(TOGETHER, sections, reasons, estimator, MOST_COMPONENTS)

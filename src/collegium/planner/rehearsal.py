@@ -28,7 +28,7 @@ from collegium.distillation.gaussian_process import OnSameRecords
 from collegium.distillation.goal import AUC, BALANCED, believed_shares
 from collegium.distillation.supervised import beliefs_of
 from collegium.dpsgd.by_rule import signal, with_components
-from collegium.dpsgd.ensemble_choice import choose, taught_by_beliefs
+from collegium.dpsgd.ensemble_choice import learnt_from
 from collegium.dpsgd.linear_model import as_rows
 from collegium.dpsgd.public_solver import Columns
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
@@ -263,14 +263,9 @@ class DPSGDRehearsal:
         model = run.model(learnt)
         if not self.with_student:
             return model, False
-        student = taught_by_beliefs(
-            self._student,
-            seen,
-            beliefs_of(model, seen, classes),
-            classes,
-            lambda line: None,
+        student, picked = learnt_from(
+            model, self._student, run.noise_left, seen, seen, classes, seed=facts.seed
         )
-        picked = choose(run.noise_left, model, student, seen, seen, facts.seed)
         return picked.of(model, student, run.noise_left), picked.student
 
 

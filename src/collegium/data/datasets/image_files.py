@@ -19,7 +19,10 @@ from collegium.errors import InputError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 """Of files that make a folder one of images."""
-_GREY = ("1", "L", "I;16")
+_DEEP = ("I;16", "I;16L", "I;16B", "I;16N")  # grey, of 16 bits, as X-rays often are
+_GREY = ("1", "L", *_DEEP)
+_NOT_OF_BYTES = ("I", "F")
+_BYTE_TO_16 = 257  # white is white
 _RECORDS, _LABELS = "X", "y"
 
 
@@ -63,11 +66,12 @@ def image_paths(path: str | os.PathLike[str]) -> tuple[list[Path], list[str] | N
     return [one for one, _ in files], [name for _, name in files]
 
 
-def read_images(path: str | os.PathLike[str]) -> tuple[NDArray[np.uint8], NDArray[Any] | None]:
+def read_images(path: str | os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Read a folder of images, all of one size.
 
     ``path``: with one subfolder per class, named like it; or flat, where classes are not known.
-    Returns: images (n, height, width), or (n, height, width, 3) if any file has colours; and classes.
+    Returns: images (n, height, width), or (n, height, width, 3) if any file has colours; and classes. Of 8
+        bits, or of 16 if any file has them: the others are scaled to these.
     Raises InputError, naming the file, if one is no image, or of another size than the first.
     """
     from PIL import Image
@@ -76,7 +80,7 @@ def read_images(path: str | os.PathLike[str]) -> tuple[NDArray[np.uint8], NDArra
     if not files:
         raise refusal(path, "holds no image", "give a folder with some")
     size: tuple[int, int] | None = None
-    read: list[NDArray[np.uint8]] = []
+    read: list[NDArray[Any]] = []
     for file in files:
         try:
             with warnings.catch_warnings():
@@ -90,8 +94,7 @@ def read_images(path: str | os.PathLike[str]) -> tuple[NDArray[np.uint8], NDArra
                             f"{files[0].name!r}, {size[0]} × {size[1]}",
                             "bring all to one size",
                         )
-                    grey = image.mode in _GREY
-                    read.append(np.asarray(image.convert("L" if grey else "RGB")))
+                    read.append(_pixels(file, image))
         except InputError:
             raise
         except Exception as error:
@@ -102,12 +105,29 @@ def read_images(path: str | os.PathLike[str]) -> tuple[NDArray[np.uint8], NDArra
             ) from error
     in_colour = any(one.ndim == 3 for one in read)
     assert size is not None
+    deep = any(one.dtype == np.uint16 for one in read)
     made = np.empty(
-        (len(read), size[1], size[0], 3) if in_colour else (len(read), size[1], size[0]), np.uint8
+        (len(read), size[1], size[0], 3) if in_colour else (len(read), size[1], size[0]),
+        np.uint16 if deep else np.uint8,
     )
     for place, one in enumerate(read):
         made[place] = one[..., None] if in_colour and one.ndim == 2 else one
+        if deep and one.dtype == np.uint8:
+            made[place] *= _BYTE_TO_16
     return made, None if classes is None else np.asarray(classes, dtype=object)
+
+
+def _pixels(file: Path, image: Any) -> NDArray[Any]:
+    """Give grey values or colours, of 8 bits or 16."""
+    if image.mode in _NOT_OF_BYTES:
+        raise refusal(
+            file,
+            f"holds numbers of 32 bits (mode {image.mode}), whose black and white are not known",
+            "store it with 8 or 16 bits, or give arrays (.npy)",
+        )
+    if image.mode in _DEEP:
+        return np.asarray(image).astype(np.uint16)
+    return np.asarray(image.convert("L" if image.mode in _GREY else "RGB"))
 
 
 def image_header(path: str | os.PathLike[str]) -> tuple[tuple[int, ...], int, bool]:

@@ -395,7 +395,8 @@ def _published(
     if believer is None:
         return published_model(run, run.model(learnt), config.student.goal)
     better, choice = believer.taught(run.model(learnt))
-    run.observer.note(choice.in_words)
+    if choice is not None:
+        run.observer.note(choice.in_words)
     return better
 
 

@@ -68,7 +68,10 @@ REFERENCES = (
 )
 
 
-_HEARD = ", heard where noise leaves doubt about the directly trained model's answer"
+_WHO_ANSWERS = (
+    "The student answers where the two disagree and noise leaves doubt about the model's answer; elsewhere "
+    "the model does."
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class DPSGDReport(ModelReport):
     ``n_parameters``: of the model.
     ``model``: what was learnt; ``student``: what learnt from its beliefs, and is published instead, if
         anything.
+    ``in_doubt``: whether both are, the student for where noise leaves doubt about the model.
     """
 
     plan: DPSGDPlan
@@ -102,6 +106,7 @@ class DPSGDReport(ModelReport):
     n_parameters: int
     model: str
     student: str
+    in_doubt: bool
 
     @property
     def called(self) -> str:
@@ -145,7 +150,8 @@ def dpsgd_report(
         lost=result.lost,
         n_parameters=n_features * run.loss.n_outputs,
         model=f"{regression} regression on {n_features - 1:,} features of records",
-        student=in_words(config, "student") + _HEARD * result.in_doubt if result.is_student else "",
+        student=in_words(config, "student") if result.is_student else "",
+        in_doubt=result.in_doubt,
         n_public=len(data.X_public),
         effects=result.effects,
         history=spending_by_step(result.plan, result.steps),
@@ -185,6 +191,8 @@ def dpsgd_page(data: DPSGDReport) -> Page:
         if data.student
         else "model, as the noisy steps made it"
     )
+    if data.in_doubt:
+        published = f"model, as the noisy steps made it; the {published}"
     return Page(
         **data.shared(),
         subject="direct training with individual privacy budgets",
@@ -220,6 +228,12 @@ def _what(data: DPSGDReport) -> Text:
     )
     if data.use is None:
         return f"This folder holds the account of {steps}. There is no model in it."
+    if data.in_doubt:
+        return (
+            Code(STUDENT_FILE),
+            f" holds a linear classifier, made in {steps}, and a student of it ({data.student}), which "
+            f"learnt from public records what the first predicts for them. {_WHO_ANSWERS}",
+        )
     if data.student:
         return (
             Code(STUDENT_FILE),
@@ -275,7 +289,14 @@ def _mechanism(data: DPSGDReport) -> Section:
             f"sum would be {signal} times as long as its noise."
         ),
     ]
-    if data.student:
+    if data.in_doubt:
+        blocks.append(
+            Paragraph(
+                f"Published are this model and a student, {data.student}, which learnt, from public records "
+                f"alone, what the model predicts for each of them. {_WHO_ANSWERS} That costs nobody anything."
+            )
+        )
+    elif data.student:
         blocks.append(
             Paragraph(
                 f"The published model is a student, {data.student}: it learnt, from public records alone, "
