@@ -118,6 +118,27 @@ def test_few_labels_are_not_used(n: int) -> None:
     assert np.array_equal(found.parameters, truth)
 
 
+def test_ten_classes_that_are_numbered_otherwise_are_not_used() -> None:
+    X, y, truth = labelled(500, 10, seed=4)
+    found = with_public_labels(truth, X, (y + 1) % 10, np.arange(10), seed=0)
+    assert found.chosen == PRIVATE and np.array_equal(found.parameters, truth)
+    assert (
+        "contradict" in found.in_words and "Check that both mean the same classes" in found.in_words
+    )
+
+
+def test_noise_is_not_taken_for_a_contradiction() -> None:
+    """Records of a class lie together, and noise moves them together: 4 standard deviations at once."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 3, 400)
+    X = np.eye(3)[y] + random.normal(0, 0.05, (400, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    for _ in range(200):
+        noise = random.normal(0, 1.0, (4, 3))
+        found = with_public_labels(noise, X, y, np.arange(3), 1.0, seed=0)
+        assert "contradict" not in found.in_words + " ".join(found.notes)
+
+
 def test_a_class_without_labels_is_never_unlearnt() -> None:
     X, y, truth = labelled(500, 4, seed=9)
     some = y != 2

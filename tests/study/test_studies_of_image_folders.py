@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
 from collegium import load_student
 from collegium.data.datasets import read_any
-from collegium.data.datasets.image_files import read_images, read_npz
+from collegium.data.datasets.image_files import image_paths, read_images, read_npz
 from collegium.data.headers import header_of
 from collegium.errors import InputError
 from collegium.study.config import read_config
@@ -75,7 +76,7 @@ def config_of(folder: Path, **roles: str) -> Any:
     return read_config(folder / "study.toml")
 
 
-def test_a_study_of_folders_of_images_in_colour_is_published(folder: Path) -> None:
+def test_a_study_of_folders_of_images_in_colour_is_published(folder: Path, collegium: Any) -> None:
     config = config_of(folder)
     assert run_study(config, folder / "out") is not None
     student = load_student(folder / "out")
@@ -83,6 +84,13 @@ def test_a_study_of_folders_of_images_in_colour_is_published(folder: Path) -> No
     assert (student.predict(images) == classes).mean() > 0.8
     others = read_records(folder / "public", folder / "out")
     assert (student.predict(others) == student.predict(landscapes(80, 2)[0])).all()
+    written = folder / "answers.csv"
+    code, _, said = collegium("predict", folder / "out", folder / "test", "--out", written)
+    assert code == 0, said
+    told = pd.read_csv(written)
+    files, truth = image_paths(folder / "test")
+    assert told["file"].tolist() == [one.relative_to(folder / "test").as_posix() for one in files]
+    assert (told["label"] == truth).mean() > 0.8
     pytest.importorskip("onnxruntime")
     assert onnx_bytes(published_student(folder / "out"), images)[1] == 0
 

@@ -29,7 +29,8 @@ def predict(
     table: Annotated[
         Path,
         typer.Argument(
-            help="Records, with the columns of the public ones: .csv, .parquet, .npy.",
+            help="Records, with the columns of the public ones: .csv, .parquet, .npy, .npz, or a folder of "
+            "images.",
             show_default=False,
         ),
     ],
@@ -58,7 +59,8 @@ def predict(
 ) -> None:
     """Predict the class of each record with a published model. No code in its file is run.
 
-    Columns that the model does not know are ignored. Rows are counted from 0. A class whose name a
+    Columns that the model does not know are ignored. Rows are counted from 0; those of a folder of images are
+    told by their files' names, too. A class whose name a
     spreadsheet would take for a formula is written with an apostrophe before it.
 
     Example: collegium predict study/release table.csv --out predictions.csv
@@ -67,6 +69,7 @@ def predict(
     """
     import pandas as pd
 
+    from collegium.data.datasets.image_files import image_paths, is_image_folder
     from collegium.plain_text import csv_for_people
     from collegium.report.numbers import clean
     from collegium.study.others_records import records_like
@@ -92,6 +95,9 @@ def predict(
             f"the model cannot predict from {table} ({type(error).__name__}: {reason}): give records "
             "like the public ones"
         ) from None
+    if table.is_dir() and is_image_folder(table):
+        files = [one.relative_to(table).as_posix() for one in image_paths(table)[0]]
+        answers = {"file": files, **answers}
     text = csv_for_people(pd.DataFrame(answers).rename_axis("row"), index=True).decode()
     if out_file is None:
         if sys.stdout.isatty():  # names of classes may be anything, but a terminal obeys some of it

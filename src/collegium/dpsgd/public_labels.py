@@ -331,8 +331,15 @@ class _Classes(_Task):
         return float(np.mean(self.beliefs(scores).argmax(axis=1) == known))
 
     def contradictions(self, mine: Floats, known: NDArray[Any], noise: float, units: Floats) -> str:
-        """A class's records must not score lower for it than all do, beyond noise and chance."""
+        """A class's records must not score lower for it than all do, beyond noise and chance.
+
+        Nor may labels agree with the model, where it is sure beyond its noise, less often than labels drawn
+        at random do.
+        """
         scores = np.hstack([-mine, mine]) if mine.shape[1] == 1 else mine
+        runner_up, best = np.sort(scores, axis=1)[:, -2:].T
+        sure = best - runner_up > _SURE * 2 * noise * np.linalg.norm(units, axis=1)
+        named, labels = scores[sure].argmax(axis=1), known[sure].astype(np.intp)
         scores, middle = scores - scores.mean(axis=0), units.mean(axis=0)
         opposite = []
         for code in range(self._n):
@@ -344,10 +351,25 @@ class _Classes(_Task):
             if its.mean() < -_SURE * np.hypot(by_noise, its.std() / np.sqrt(len(its))):
                 opposite.append(str(self._names[code]))
         if not opposite:
-            return ""
+            return self._disagreement(named, labels)
         return (
             f"public labels contradict private records: what they call {listed(opposite)} is what the model "
             "of the private records least takes for it. Check that both mean the same classes; "
+        )
+
+    def _disagreement(self, named: NDArray[np.intp], labels: NDArray[np.intp]) -> str:
+        n = len(labels)
+        if n < _SEEN:
+            return ""
+        right = float(np.mean(named == labels))
+        counts = [np.bincount(codes, minlength=self._n) / n for codes in (named, labels)]
+        by_chance = float(counts[0] @ counts[1])
+        if right >= by_chance - _SURE * np.sqrt(by_chance * (1 - by_chance) / n):
+            return ""
+        return (
+            f"public labels contradict private records: where the model of the private records is sure, "
+            f"{100 * right:.0f} % of the labels agree with it, and of labels drawn at random "
+            f"{100 * by_chance:.0f} % would. Check that both mean the same classes; "
         )
 
     def shifts(self, mine: Floats, known: NDArray[Any]) -> tuple[str, ...]:

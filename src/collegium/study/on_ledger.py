@@ -98,7 +98,7 @@ class StudyPeople(Protocol):
 def why_not(config: StudyConfig, data: StudyPeople) -> str:
     """Say why no ledger can remember a study; empty if one can."""
     if data.arrangement.unit == ROW and config.data.dataset is None:
-        return "the records do not say whose they are; data.owner names the column"
+        return "the records do not say whose they are; of a table, data.owner names the column"
     if config.privacy.guarantee != "worst-case":
         return "its guarantee is data-dependent, a statement about one data set"
     if config.noise_is_seeded:

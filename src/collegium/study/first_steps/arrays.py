@@ -77,12 +77,13 @@ def _file_of_levels(draft: Draft) -> Path | None:
     private = draft.files.private
     assert isinstance(private, Path), "arrays lie in files"
     if draft.files.levels is not None:
-        return draft.files.levels
+        return _existing(str(draft.files.levels))
     beside = inference.levels_beside(private)
     if beside is not None:
         draft.prompts.tell(f"privacy.file: {beside.name}, beside {private.name}")
         return beside
-    what = f"the privacy level of each record of {private.name}, one per line below a header"
+    order = ", in the order of folders' and files' names" if private.is_dir() else ""
+    what = f"the privacy level of each record of {private.name}, one per line below a header{order}"
     return _ask_file(draft, what, "--privacy-file")
 
 
