@@ -149,11 +149,11 @@ def test_the_noisy_counts_are_those_of_all_teachers(company: Voters) -> None:
 
 
 def test_a_check_adds_up_how_far_each_party_agrees(company: Voters) -> None:
-    mechanism = ConfidentGNMax(threshold=0.7 * K, sigma_threshold=K / 5, sigma=K / 10)
+    # So dear a check that 150 questions are too many: of 30 runs the longest had 121.
+    mechanism = ConfidentGNMax(threshold=0.7 * K, sigma_threshold=K / 6, sigma=K / 10)
     models = company.each(lambda number: company.fit(number, aggregator=mechanism))
     first = models[0]
-    assert 0 < len(first.labels_) < first.n_queries_
-    assert first.stop_reason_ in ("budget", "queries")  # by chance
+    assert 0 < len(first.labels_) < first.n_queries_ and first.stop_reason_ == "budget"
     for other in models[1:]:
         assert np.array_equal(other.labels_, first.labels_)
         assert np.array_equal(other.histograms_.checks, first.histograms_.checks)

@@ -60,8 +60,8 @@ def predict(
     """Predict the class of each record with a published model. No code in its file is run.
 
     Columns that the model does not know are ignored. Rows are counted from 0; those of a folder of images are
-    told by their files' names, too. A class whose name a
-    spreadsheet would take for a formula is written with an apostrophe before it.
+    told by their files' names, too. A class whose name a spreadsheet would take for a formula is written with
+    an apostrophe before it.
 
     Example: collegium predict study/release table.csv --out predictions.csv
 
@@ -95,7 +95,7 @@ def predict(
             f"the model cannot predict from {table} ({type(error).__name__}: {reason}): give records "
             "like the public ones"
         ) from None
-    if table.is_dir() and is_image_folder(table):
+    if is_image_folder(table):
         files = [one.relative_to(table).as_posix() for one in image_paths(table)[0]]
         answers = {"file": files, **answers}
     text = csv_for_people(pd.DataFrame(answers).rename_axis("row"), index=True).decode()

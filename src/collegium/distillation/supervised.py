@@ -24,7 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from collegium.data.tables import one_hot, take_rows
+from collegium.data.tables import encode_classes, one_hot, take_rows
 from collegium.distillation.fitted_student import FittedStudent
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
 
@@ -77,7 +77,7 @@ def fit_released(
 
 
 def _reads_all(estimator: Any) -> bool:
-    return hasattr(_last(estimator), "fit_released")
+    return hasattr(last_step(estimator), "fit_released")
 
 
 def _fit_on_all(
@@ -178,15 +178,16 @@ def _fit_soft(
 
 
 def _takes_weights(estimator: Any) -> bool:
-    last = _last(estimator)
+    last = last_step(estimator)
     return hasattr(last, "fit") and bool(has_fit_parameter(last, "sample_weight"))
 
 
 def _name_of(estimator: Any) -> str:
-    return type(_last(estimator)).__name__
+    return type(last_step(estimator)).__name__
 
 
-def _last(estimator: Any) -> Any:
+def last_step(estimator: Any) -> Any:
+    """Give what learns: of a pipeline its last step."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
@@ -297,6 +298,13 @@ def beliefs_of(student: Any, X: Any, classes: ArrayLike) -> NDArray[np.float64]:
     beliefs = np.zeros((len(predicted), len(known)))
     beliefs[:, known.get_indexer(pd.Index(student.classes_))] = predicted
     return beliefs
+
+
+def believed_by(student: Any, X: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Ask a student for its beliefs, as :func:`beliefs_of`; one without them is sure of what it names."""
+    if hasattr(student, "predict_proba"):
+        return beliefs_of(student, X, classes)
+    return one_hot(encode_classes(student.predict(X), classes)[1], len(classes))
 
 
 def require_comparable(student: Any) -> None:

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.pipeline import Pipeline
 
-from collegium.data.tables import one_hot
 from collegium.distillation.fitted_student import FittedStudent
 from collegium.distillation.goal import without_goal
-from collegium.distillation.supervised import beliefs_of
+from collegium.distillation.supervised import believed_by, last_step
 
 Floats = NDArray[np.float64]
 
@@ -80,13 +78,4 @@ class WhereInDoubt(FittedStudent):
 
 def is_in_doubt(published: Any) -> bool:
     """Tell whether what is published, also behind what records go through first, is a model and a student."""
-    last = published[-1] if isinstance(published, Pipeline) else published
-    return isinstance(without_goal(last), WhereInDoubt)
-
-
-def believed_by(student: Any, X: Any, classes: NDArray[Any]) -> Floats:
-    """Ask a student for its beliefs; one without them is sure of what it names."""
-    if hasattr(student, "predict_proba"):
-        return beliefs_of(student, X, classes)
-    codes = [int(np.flatnonzero(classes == name)[0]) for name in np.asarray(student.predict(X))]
-    return one_hot(np.asarray(codes, dtype=np.intp), len(classes))
+    return isinstance(without_goal(last_step(published)), WhereInDoubt)

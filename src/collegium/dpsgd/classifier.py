@@ -20,8 +20,7 @@ from collegium.distillation.goal import (
     check_goal,
     without_goal,
 )
-from collegium.distillation.supervised import seeded
-from collegium.distillation.where_in_doubt import believed_by
+from collegium.distillation.supervised import believed_by, seeded
 from collegium.dpsgd.by_rule import USUAL_STUDENT
 from collegium.dpsgd.ensemble_choice import Choice, learnt_from
 from collegium.dpsgd.estimator_base import AUTO, Answering, DPSGDEstimator, warn_user
@@ -30,7 +29,7 @@ from collegium.dpsgd.progress import OnStep
 from collegium.dpsgd.public_labels import judged_unseen
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings, Sampling
-from collegium.dpsgd.student import DistilledStudent
+from collegium.dpsgd.student import DistilledStudent, published_by
 from collegium.errors import InputError
 from collegium.evaluation.quality import (
     LEARNT,
@@ -347,17 +346,22 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     def _verdict(self, records: Records, known: NDArray[np.float64] | None) -> Quality | None:
         if records.X_public is None:
             return None
+        combined, found = self.public_labels_, None
+        were_learnt = (
+            combined is not None and known is not None
+        )  # by a student, too, from the model
+        if combined is not None and known is not None:
+            found = judged_unseen(combined, known, self.classes_, self.goal)
+            if found is not None:
+                return self._worded(found)
         model, prepared = self._ready(records.X_public)
         predicted = model.predict(prepared)
-        truth = np.full(len(predicted), None, dtype=object)
-        if known is not None:
-            there = ~np.isnan(known)
-            truth[there] = self.classes_[known[there].astype(np.intp)]
-        beliefs = believed_by(model, prepared, self.classes_)
-        combined = self.public_labels_
-        if combined is not None and known is not None:  # a student learnt these labels by the model
-            found = judged_unseen(combined, known, self.classes_, self.goal)
-        else:
+        if not were_learnt:
+            truth = np.full(len(predicted), None, dtype=object)
+            if known is not None:
+                there = ~np.isnan(known)
+                truth[there] = self.classes_[known[there].astype(np.intp)]
+            beliefs = believed_by(model, prepared, self.classes_)
             found = measure_quality(self.classes_, truth, predicted, beliefs, LEARNT, self.goal)
         return self._worded(judge_by_itself(self.classes_, predicted) if found is None else found)
 
@@ -452,12 +456,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             taught, choice = learnt_from(model, student, self.noise_, prepared, seen, self.classes_)
         if not choice.student:
             return self.direct_, choice
-        if choice.alone or view.transformer is self.preprocessing_:
-            better = choice.of(model, taught, self.noise_)
-            return view.published(answering(self.goal, better, seen)), choice
-        directly = View(self.preprocessing_).published(model)
-        better = choice.of(directly, view.published(taught), self.noise_)
-        return answering(self.goal, better, records), choice
+        both, views = (model, taught), (View(self.preprocessing_), view)
+        return published_by(choice, self.goal, self.noise_, both, views, records, seen), choice
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict probabilities, shape (n_records, n_classes)."""

@@ -22,12 +22,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from collegium.data.tables import stack_rows, take_rows
-from collegium.distillation.gaussian_process import GaussianProcessStudent, OnSameRecords
-from collegium.distillation.supervised import beliefs_of, fit_released
-from collegium.distillation.where_in_doubt import WhereInDoubt, believed_by
+from collegium.distillation.gaussian_process import GaussianProcessStudent
+from collegium.distillation.supervised import beliefs_of, believed_by, fit_released, last_step
+from collegium.distillation.where_in_doubt import WhereInDoubt
 
 _DRAWS = 5
 _REACH, _LESS, _LEAST = 0.75, 3, 0.25
@@ -147,7 +146,7 @@ def learnt_from(
         return refine(fit_released(estimator, seen, every, named, classes, targets, tell=tell))
 
     student = learn(X_student, beliefs, tell)
-    if _tells_noise(estimator):
+    if isinstance(last_step(estimator), GaussianProcessStudent):
         answers = believed_by(student, X_student, classes)
     else:
         answers = np.empty_like(beliefs)
@@ -169,18 +168,13 @@ def choose(noise: float, model: Any, named: NDArray[Any], X_model: Any, seed: in
     ``X_model``: the public records, as the model sees records.
     """
     scores = np.asarray(model.decision_function(X_model))
-    random = np.random.default_rng([seed, 5])
+    random, own = np.random.default_rng([seed, 5]), _named(scores)
     changed = [
-        np.mean(_named(scores + random.normal(0, noise, scores.shape)) != _named(scores))
+        np.mean(_named(scores + random.normal(0, noise, scores.shape)) != own)
         for _ in range(_DRAWS)
     ]
     differ = np.mean(named != np.asarray(model.predict(X_model)))
     return Choice(float(differ), float(np.mean(changed)), len(scores))
-
-
-def _tells_noise(estimator: Any) -> bool:
-    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    return isinstance(last, GaussianProcessStudent | OnSameRecords)
 
 
 def _named(scores: NDArray[np.float64]) -> NDArray[Any]:

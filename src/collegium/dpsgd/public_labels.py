@@ -337,27 +337,32 @@ class _Classes(_Task):
         at random do.
         """
         scores = np.hstack([-mine, mine]) if mine.shape[1] == 1 else mine
-        runner_up, best = np.sort(scores, axis=1)[:, -2:].T
-        sure = best - runner_up > _SURE * 2 * noise * np.linalg.norm(units, axis=1)
-        named, labels = scores[sure].argmax(axis=1), known[sure].astype(np.intp)
-        scores, middle = scores - scores.mean(axis=0), units.mean(axis=0)
+        loud = noise * np.linalg.norm(units, axis=1)
+        centred, middle = scores - scores.mean(axis=0), units.mean(axis=0)
         opposite = []
         for code in range(self._n):
             is_it = known == code
-            its = scores[is_it, code]
+            its = centred[is_it, code]
             if len(its) < _SEEN:
                 continue
             by_noise = noise * np.linalg.norm(units[is_it].mean(axis=0) - middle)
             if its.mean() < -_SURE * np.hypot(by_noise, its.std() / np.sqrt(len(its))):
                 opposite.append(str(self._names[code]))
-        if not opposite:
-            return self._disagreement(named, labels)
-        return (
-            f"public labels contradict private records: what they call {listed(opposite)} is what the model "
-            "of the private records least takes for it. Check that both mean the same classes; "
-        )
+        if opposite:
+            how = (
+                f"what they call {listed(opposite)} is what the model of the private records least takes "
+                "for it"
+            )
+        else:
+            how = self._disagreement(scores, known.astype(np.intp), loud)
+        if not how:
+            return ""
+        return f"public labels contradict private records: {how}. Check that both mean the same classes; "
 
-    def _disagreement(self, named: NDArray[np.intp], labels: NDArray[np.intp]) -> str:
+    def _disagreement(self, scores: Floats, codes: NDArray[np.intp], loud: Floats) -> str:
+        runner_up, best = np.sort(scores, axis=1)[:, -2:].T
+        sure = best - runner_up > _SURE * 2 * loud
+        named, labels = scores[sure].argmax(axis=1), codes[sure]
         n = len(labels)
         if n < _SEEN:
             return ""
@@ -367,9 +372,8 @@ class _Classes(_Task):
         if right >= by_chance - _SURE * np.sqrt(by_chance * (1 - by_chance) / n):
             return ""
         return (
-            f"public labels contradict private records: where the model of the private records is sure, "
-            f"{100 * right:.0f} % of the labels agree with it, and of labels drawn at random "
-            f"{100 * by_chance:.0f} % would. Check that both mean the same classes; "
+            f"where the model of the private records is sure, {100 * right:.0f} % of the labels agree with "
+            f"it, and of labels drawn at random {100 * by_chance:.0f} % would"
         )
 
     def shifts(self, mine: Floats, known: NDArray[Any]) -> tuple[str, ...]:

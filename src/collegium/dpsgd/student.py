@@ -123,16 +123,36 @@ class DistilledStudent:
             )
         if not choice.student:
             return published_model(run, model, self._goal), choice
-        if choice.alone or self.view is run.view:
-            better = choice.of(model, student, noise)
-            return self.view.published(answering(self._goal, better, self._seen)), choice
-        better = choice.of(run.view.published(model), self.view.published(student), noise)
-        return answering(self._goal, better, run.records.X_public), choice
+        both, views = (model, student), (run.view, self.view)
+        return published_by(
+            choice, self._goal, noise, both, views, run.records.X_public, self._seen
+        ), choice
 
     def _matched(self, student: Any) -> Any:
         if self._shares is None:
             return student
         return match_shares(student, self._seen, self._run.records.classes, self._shares)
+
+
+def published_by(
+    choice: Choice,
+    goal: str,
+    noise: float,
+    both: tuple[Any, Any],
+    views: tuple[View, View],
+    X_public: Any,
+    seen: Any,
+) -> Any:
+    """Let what a choice publishes, the student's part in it, answer for a goal, and take records as they are.
+
+    ``both``, ``views``: the model and the student, and what each of them sees of records.
+    ``X_public``, ``seen``: public records as they are, and as the student sees them.
+    """
+    (model, student), (of_model, of_student) = both, views
+    if choice.alone or of_student.transformer is of_model.transformer:
+        return of_student.published(answering(goal, choice.of(model, student, noise), seen))
+    better = choice.of(of_model.published(model), of_student.published(student), noise)
+    return answering(goal, better, X_public)
 
 
 def published_model(run: DPSGDRun, model: Any, goal: str) -> Any:

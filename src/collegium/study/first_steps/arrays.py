@@ -77,7 +77,7 @@ def _file_of_levels(draft: Draft) -> Path | None:
     private = draft.files.private
     assert isinstance(private, Path), "arrays lie in files"
     if draft.files.levels is not None:
-        return _existing(str(draft.files.levels))
+        return draft.files.levels
     beside = inference.levels_beside(private)
     if beside is not None:
         draft.prompts.tell(f"privacy.file: {beside.name}, beside {private.name}")

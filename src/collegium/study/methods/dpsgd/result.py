@@ -86,9 +86,8 @@ def measured(
     for X, y, where in ((data.X_test, data.y_test, TEST), (data.X_public, data.y_public, public)):
         if quality is not None or X is None or y is None:
             continue
-        if (
-            where != TEST and labels is not None and targets is not None
-        ):  # a student learnt them, too
+        # A student learnt these labels, too, from the model.
+        if where != TEST and labels is not None and targets is not None:
             quality = judged_unseen(labels, targets, data.classes, config.student.goal)
             continue
         predicted = np.asarray(model.predict(X))
