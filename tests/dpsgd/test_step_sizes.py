@@ -31,7 +31,7 @@ def fitted():
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_as_many_features_as_there_is_signal_for_leave_the_noise_that_is_allowed(fitted, n_classes):
     loss, plan = CrossEntropy(n_classes), fitted.plan_
-    enough = n_components(signal(plan), n_classes, of_images=True)
+    enough = n_components(signal(plan), n_classes, of_kernel=True)
     usual = by_noise(SETTINGS, plan, loss)
     assert noise_of(SETTINGS, plan, usual) == pytest.approx(0.75 * loss.unit)
     for few in (1, enough // 2, enough):
@@ -45,7 +45,7 @@ def test_as_many_features_as_there_is_signal_for_leave_the_noise_that_is_allowed
 
 def test_much_signal_stops_at_the_root_of_how_many_more_features_there_are(fitted):
     plan = replace(fitted.plan_, noise=fitted.plan_.noise / 1e4)
-    enough = n_components(signal(plan), 2, of_images=True)
+    enough = n_components(signal(plan), 2, of_kernel=True)
     usual = by_noise(SETTINGS, plan, CrossEntropy(2))
     assert by_noise(SETTINGS, plan, CrossEntropy(2), 9 * enough) == pytest.approx(usual / 3)
 
@@ -58,7 +58,7 @@ def test_steps_of_numbers_do_not_depend_on_how_many_features_there_are(fitted):
 
 def test_a_step_is_never_larger_than_is_stable_nor_other_than_asked_for(fitted):
     loss, plan = CrossEntropy(2), fitted.plan_
-    enough = n_components(signal(plan), 2, of_images=True)
+    enough = n_components(signal(plan), 2, of_kernel=True)
     steep = 1e3
     stable = (1 + SETTINGS.momentum) / (loss.bend * steep)
     assert learning_rate(SETTINGS, plan, loss, steep, enough) == pytest.approx(stable)
@@ -68,9 +68,9 @@ def test_a_step_is_never_larger_than_is_stable_nor_other_than_asked_for(fitted):
     assert learning_rate(asked, plan, loss, steep, 10**60) == 3.0
 
 
-def test_components_of_images_grow_faster_beyond_200_for_each_class():
+def test_components_of_a_kernel_grow_faster_beyond_200_for_each_class():
     assert [n_components(s, 2) for s in (2, 50, 400, 3200)] == [2, 10, 28, 80]
-    assert [n_components(s, 2, of_images=True) for s in (2, 50, 400, 3200)] == [2, 10, 28, 160]
+    assert [n_components(s, 2, of_kernel=True) for s in (2, 50, 400, 3200)] == [2, 10, 28, 160]
 
 
 def test_a_fit_counts_the_features_that_its_model_has(fitted, monkeypatch):
