@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from collegium import Ledger, Policy, plan
+from collegium.accounting.neighbours import Arrangement
 from collegium.errors import BudgetExceededError, InputError, StudyMismatchError
 from collegium.planner import recommend
 from collegium.planner.recommend import recommend_from
@@ -23,7 +25,7 @@ from collegium.study.planned_settings import (
     settled_method,
     with_sections,
 )
-from collegium.study.runner import run_study
+from collegium.study.runner import plan_study, run_study
 from collegium.study.study_data import load_study_data
 
 TEXT = """\
@@ -259,8 +261,9 @@ def test_other_levels_are_tried_on_request(folder):
 
 
 def test_labels_of_a_split_are_the_experimenters(tmp_path):
-    """Of a named data set, public classes measure; they are no fact that a plan may use."""
+    """Of a named data set, public classes measure: neither a plan nor a model may know them."""
     settings = {
+        "method": {"kind": "dpsgd"},
         "data": {
             "dataset": "digits",
             "private_records": 1000,
@@ -268,11 +271,15 @@ def test_labels_of_a_split_are_the_experimenters(tmp_path):
             "test_records": 397,
         },
         "privacy": {"levels": {"all": 1.0}, "shares": {"all": 1.0}},
+        "ledger": {"url": "none"},
     }
     config = config_from(settings, tmp_path)
     data = load_study_data(config)
     assert data.y_public is not None
     assert not facts_of(config, data).labelled.size
+    assert plan_study(config).plan.run.recipe.public_targets is None
+    brought = replace(data, arrangement=Arrangement())
+    np.testing.assert_array_equal(data.classes[brought.known_codes], data.y_public)
 
 
 def test_the_command_shows_choice_reasons_prediction_and_consent(folder, collegium):

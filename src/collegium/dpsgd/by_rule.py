@@ -73,7 +73,7 @@ def curvature(rows: NDArray[Any] | None) -> float:
         return largest_moment(np.hstack([rows, np.full((len(rows), 1), CONSTANT)]))
     mean = rows.mean(axis=0)[:, None] * CONSTANT
     moment = np.block([[rows.T @ rows / len(rows), mean], [mean.T, np.full((1, 1), CONSTANT**2)]])
-    return float(linalg.eigvalsh(moment, subset_by_index=[len(moment) - 1] * 2)[0])
+    return _largest(moment)
 
 
 def largest_moment(units: NDArray[Any]) -> float:
@@ -83,13 +83,18 @@ def largest_moment(units: NDArray[Any]) -> float:
     """
     n, d = units.shape
     if d <= _MOST_SQUARED:
-        largest = float(np.linalg.norm(units.T @ units, 2))
+        largest = _largest(units.T @ units)
     elif n <= _MOST_SQUARED:
-        largest = float(np.linalg.norm(units @ units.T, 2))  # the same
+        largest = _largest(units @ units.T)  # the same
     else:
         start = np.ones(min(n, d))
         largest = float(svds(units, k=1, v0=start, return_singular_vectors=False)[0]) ** 2
     return float(largest / n)
+
+
+def _largest(symmetric: NDArray[Any]) -> float:
+    """Largest eigenvalue."""
+    return float(linalg.eigvalsh(symmetric, subset_by_index=[len(symmetric) - 1] * 2)[0])
 
 
 def learning_rate(

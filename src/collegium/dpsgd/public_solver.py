@@ -422,18 +422,23 @@ class PublicSolver:
         lengths = np.array([one.lengths for one in self._judged])
         chances = np.sqrt(2 * (noises**2 @ lengths**2))  # both halves hear the same noise
 
-        def judged(numbers: list[int]) -> tuple[Floats, float]:
-            parts = [
-                (
-                    share,
-                    one.scores[:, numbers],
-                    one.weights,
-                    one.gained[numbers] - one.lost[numbers] / scale,
-                    one.gained_by_shift - one.lost_by_shift / scale,
-                )
+        scores = np.concatenate([one.scores for one in self._judged])
+        rows = np.concatenate(
+            [
+                share / len(one.weights) * one.weights.astype(np.float64)
                 for share, one in zip(shares.tolist(), self._judged, strict=True)
             ]
-            return _stretched(parts, _CAUTION * chances[numbers])
+        )
+        along = shares @ np.array([one.gained - one.lost / scale for one in self._judged])
+        by_shift = np.array(
+            [one.gained_by_shift - one.lost_by_shift / scale for one in self._judged]
+        )
+
+        def judged(numbers: list[int]) -> tuple[Floats, float]:
+            cautions = _CAUTION * chances[numbers]
+            return _stretched(
+                scores[:, numbers], rows, along[numbers], float(shares @ by_shift), cautions
+            )
 
         found = [judged([number]) for number in range(self._squares.shape[1])]
         costs = np.array([cost for _, cost in found])
@@ -543,10 +548,12 @@ def _minimised(
 
 
 def _stretched(
-    parts: Sequence[tuple[float, Rows, Rows, Floats, float]], cautions: Floats
+    scores: Rows, rows: Floats, along: Floats, by_shift: float, cautions: Floats
 ) -> tuple[Floats, float]:
     """Find by what to multiply scores, and what to add to their sum; and what is left of F then.
 
+    ``scores`` (n, k); ``rows`` (n,): how much each row counts.
+    ``along`` (k,), ``by_shift``: what F gains with each weight, and with the shift.
     ``cautions`` (k,): by how much noise may have made F of scores as they are too small.
     Returns: k weights and the shift.
     """
@@ -555,19 +562,12 @@ def _stretched(
     def cost(found: Floats) -> tuple[float, Floats]:
         weights, shift = found[:-1], found[-1]
         away = weights.sum() - 1.0
-        value = _UNSTRETCHED * away**2 + float(cautions @ weights)
-        slope = np.append(2 * _UNSTRETCHED * away + cautions, 0.0)
-        for share, scores, rows, along, by_shift in parts:
-            at = scores @ weights.astype(np.float32) + np.float32(shift)
-            errors = rows * expit(at)
-            value += share * (
-                float(np.mean(rows * np.logaddexp(np.float32(0.0), at)))
-                - float(along @ weights)
-                - shift * by_shift
-            )
-            by_weight = np.asarray(errors @ scores, dtype=np.float64) / len(errors) - along
-            slope += share * np.append(by_weight, float(np.mean(errors)) - by_shift)
-        return value, slope
+        at = scores @ weights.astype(np.float32) + np.float32(shift)
+        errors = rows * expit(at)
+        value = _UNSTRETCHED * away**2 + float((cautions - along) @ weights) - shift * by_shift
+        value += float(rows @ np.logaddexp(np.float32(0.0), at))
+        by_weight = errors.astype(np.float32) @ scores - along + 2 * _UNSTRETCHED * away + cautions
+        return value, np.append(by_weight, float(errors.sum()) - by_shift)
 
     least = _LEAST_STRETCH if k == 1 else 0.0
     bounds = [(least, _MOST_STRETCH)] * k + [(-_MOST_SHIFT, _MOST_SHIFT)]

@@ -8,9 +8,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.promises import Promise
 from collegium.budgets import Budget
@@ -270,20 +267,13 @@ def _require_fit(config: StudyConfig, facts: Facts) -> None:
 
 
 def facts_of(config: StudyConfig, data: StudyData, goal: str | None = None) -> Facts:
-    """Take the public side of a study's records.
-
-    Classes of public records are known to the planner where the user brought them with these records; in the
-    split of a named data set they are the experimenter's, to measure with.
-    """
-    known = np.full(len(data.X_public), -1, dtype=np.intp)
-    if config.data.public is not None and data.y_public is not None:
-        known = pd.Index(data.classes).get_indexer(pd.Index(data.y_public)).astype(np.intp)
+    """Take the public side of a study's records."""
     shares = config.student.class_shares
     return Facts.of(
         data.budgets,
         classes=data.classes,
         X_public=data.X_public,
-        known=known,
+        known=data.known_codes,
         n_records=len(data.X),
         goal=config.student.goal if goal is None else goal,
         neighbours=Neighbours.ADD_OR_REMOVE,

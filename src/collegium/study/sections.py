@@ -181,7 +181,10 @@ class Data(Settings):
         example="37222",
     )
     public_records: int | None = setting(
-        None, "Split: number of public records.", kind="whole number", example="7000"
+        None,
+        "Split: number of public records. Their labels only measure.",
+        kind="whole number",
+        example="7000",
     )
     test_records: int | None = setting(
         None, "Split: number of public test records.", kind="whole number", example="1000"

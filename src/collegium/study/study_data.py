@@ -77,6 +77,18 @@ class StudyData(Records):
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def known_codes(self) -> NDArray[np.intp]:
+        """Class number of each public record as whoever plans and learns knows it; -1: unknown.
+
+        Known are classes that the user brought with public records. In a split of one data set they are the
+        experimenter's, to measure with.
+        """
+        if self.arrangement.split or self.y_public is None:
+            return np.full(self.X_public.shape[0], -1, dtype=np.intp)
+        codes: NDArray[np.intp] = pd.Index(self.classes).get_indexer(pd.Index(self.y_public))
+        return codes
+
+    @property
     def people(self) -> Budgets:
         """Who granted what, by name. **Sensitive.**"""
         return self.budgets

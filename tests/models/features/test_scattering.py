@@ -53,6 +53,18 @@ class TestValues:
         theirs = np.load(REFERENCE)[f"case{number}"]
         agree(ours.reshape(theirs.shape), theirs, case)
 
+    @pytest.mark.parametrize(
+        "J, L, max_order", [(2, 8, 2), (3, 5, 2), (3, 19, 2), (2, 8, 1), (1, 4, 2)]
+    )
+    @pytest.mark.parametrize("block", [1, 3, 7])
+    def test_how_many_images_are_computed_together_does_not_matter(self, J, L, max_order, block):
+        """One image is transformed at many angles together, many at one angle each."""
+        X = np.random.default_rng(0).random((21, 16, 20)).astype(np.float32)
+        whole = Cascade(X.shape[1:], J, L, max_order, 21).run(X)
+        few = Cascade(X.shape[1:], J, L, max_order, block)
+        apart = np.concatenate([few.run(part) for part in np.split(X, 21 // block)])
+        np.testing.assert_allclose(apart, whole, rtol=2e-5, atol=1e-6)
+
     @pytest.mark.filterwarnings("ignore")
     def test_equal_kymatios_as_installed(self, monkeypatch):
         pytest.importorskip("torch", reason="kymatio's values need torch")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from collegium.models.features.wavelets import FilterBank
 
 Floats = NDArray[np.float32]
+_COLUMNS = 16  # of a product, for each place in an image: fewer leave BLAS idle
 
 
 class Cascade:
@@ -32,6 +33,9 @@ class Cascade:
         self, shape: tuple[int, int], n_scales: int, n_angles: int, max_order: int, block: int
     ) -> None:
         self._scales, self._angles, self._order, self._block = n_scales, n_angles, max_order, block
+        self._together = max(
+            1, min(n_angles, _COLUMNS // block)
+        )  # angles: one image is few columns
         step = 2**n_scales
         height, width = (((length + step) // step + 1) * step for length in shape)
         self._size = height, width
@@ -59,19 +63,26 @@ class Cascade:
         first, second = 1, 1 + self._scales * self._angles
         spectrum = self._spectrum(padded, 0, "image") if self._order else padded
         for scale in range(self._scales if self._order else 0):
-            for angle in range(self._angles):
-                wave = self._modulus(spectrum, 0, scale, slice(angle, angle + 1))
-                result[first] = self._blurred(wave, scale)
-                first += 1
-                if self._order < 2 or scale == self._scales - 1:
+            coarser = range(scale + 1, self._scales if self._order > 1 else 0)
+            for angle in range(0, self._angles, self._together):
+                angles = slice(angle, min(angle + self._together, self._angles))
+                n_angles = angles.stop - angle
+                waves = self._modulus(spectrum, 0, scale, angles)
+                blurred = self._blurred(waves, scale).reshape(*self.output_shape[1:], n_angles, -1)
+                result[first : first + n_angles] = blurred.transpose(2, 0, 1, 3)
+                first += n_angles
+                if not coarser:
                     continue
-                inner = self._spectrum(wave, scale, "wave")
-                for coarser in range(scale + 1, self._scales):
-                    waves = self._modulus(inner, scale, coarser, slice(None))
-                    blurred = self._blurred(waves, coarser)
-                    blurred = blurred.reshape(*blurred.shape[:2], self._angles, self._block)
-                    result[second : second + self._angles] = blurred.transpose(2, 0, 1, 3)
-                    second += self._angles
+                inner = self._spectrum(waves, scale, "wave")
+                n_paths = n_angles * len(coarser) * self._angles
+                paths = result[second : second + n_paths]
+                paths = paths.reshape(n_angles, len(coarser), self._angles, *result.shape[1:])
+                for place, outer in enumerate(coarser):
+                    waves = self._modulus(inner, scale, outer, slice(None))
+                    blurred = self._blurred(waves, outer)
+                    blurred = blurred.reshape(*blurred.shape[:2], self._angles, n_angles, -1)
+                    paths[:, place] = blurred.transpose(3, 2, 0, 1, 4)
+                second += n_paths
         return np.ascontiguousarray(result.transpose(3, 0, 1, 2))
 
     def _space(self, name: str, *shape: int) -> Floats:

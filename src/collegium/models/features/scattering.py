@@ -24,7 +24,7 @@ from collegium.models.features.images import (
 from collegium.models.threads import in_threads
 
 #: Changes when the same parameters give other numbers: caches of older ones are then void.
-SCATTERING_VERSION = 1
+SCATTERING_VERSION = 2
 _LARGEST_J, _LARGEST_L = 6, 32
 
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
@@ -161,10 +160,8 @@ def _with_everybody(
 
 def _known_codes(data: StudyData) -> NDArray[np.float64] | None:
     """Class numbers of public records, NaN where unknown; None where none is known."""
-    if data.y_public is None:
-        return None
-    codes = pd.Index(data.classes).get_indexer(pd.Index(data.y_public))
-    return np.where(codes >= 0, codes, np.nan)
+    codes = data.known_codes
+    return np.where(codes >= 0, codes, np.nan) if (codes >= 0).any() else None
 
 
 @dataclass(frozen=True, eq=False)
