@@ -5,7 +5,8 @@ level, public records of which some classes are known (the other cells are blank
 file is what ``init`` writes about them; what it asks is answered, and counted. Planner and run follow, as
 ``collegium run`` calls them, in a process of their own, whose time and memory are taken. ε = 1, 2, 3 for 54,
 37 and 9 % of the owners at random, δ = 1e-5, worst case, secure noise, no ledger. Seeds deal records to
-private, public and test ones; images keep their 60,000 training records private. *Without privacy*:
+private, public and test ones; images keep their training records private (those in colour come as
+``cifar10/train.npz`` and ``test.npz`` with ``X`` (n, 32, 32, 3) and ``y``). *Without privacy*:
 scikit-learn's logistic regression on ``BinnedTable`` of the private records (tables only).
 
     python -m benchmarks.ten_lines --data-dir DATA --out CSV [--seeds 1 2 3] [--only adult credit ...]
@@ -112,6 +113,15 @@ def _images(folder: str) -> Callable[[Path, int], Records]:
     return load
 
 
+def _colour(data_dir: Path, seed: int) -> Records:
+    X, y = [], []
+    for part in ("train", "test"):
+        with np.load(data_dir / f"cifar10/{part}.npz") as given:
+            X.append(given["X"])
+            y.append(given["y"])
+    return Records(np.concatenate(X), np.concatenate(y), None, len(y[0]))
+
+
 def _adult(data_dir: Path, seed: int) -> Records:
     data = load_dataset("adult", data_dir, drop_missing=True)
     return Records(data.X, data.y)
@@ -159,6 +169,7 @@ CASES = {
     "mnist": Case(_images("mnist"), 9_000, 1_000, known=KNOWN_IMAGES),
     "mnist, no public class": Case(_images("mnist"), 9_000, 1_000, known=0),
     "fashion-mnist": Case(_images("fashion_mnist"), 9_000, 1_000, known=KNOWN_IMAGES),
+    "cifar-10": Case(_colour, 9_000, 1_000, known=KNOWN_IMAGES),
 }
 
 
