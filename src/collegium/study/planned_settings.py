@@ -68,6 +68,7 @@ def plan(study: str | Path) -> Recommendation:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> import pandas as pd
     >>> folder = Path(tempfile.mkdtemp())
     >>> size = np.random.default_rng(0).normal(size=300)
