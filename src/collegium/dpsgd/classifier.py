@@ -346,21 +346,19 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     def _verdict(self, records: Records, known: NDArray[np.float64] | None) -> Quality | None:
         if records.X_public is None:
             return None
-        combined, found = self.public_labels_, None
-        were_learnt = (
-            combined is not None and known is not None
-        )  # by a student, too, from the model
+        combined = self.public_labels_
         if combined is not None and known is not None:
-            found = judged_unseen(combined, known, self.classes_, self.goal)
-            if found is not None:
-                return self._worded(found)
+            # A student learnt these labels, too, by the model.
+            unseen = judged_unseen(combined, known, self.classes_, self.goal)
+            if unseen is not None:
+                return self._worded(unseen)
         model, prepared = self._ready(records.X_public)
         predicted = model.predict(prepared)
-        if not were_learnt:
+        found = None
+        if combined is None and known is not None:
             truth = np.full(len(predicted), None, dtype=object)
-            if known is not None:
-                there = ~np.isnan(known)
-                truth[there] = self.classes_[known[there].astype(np.intp)]
+            there = ~np.isnan(known)
+            truth[there] = self.classes_[known[there].astype(np.intp)]
             beliefs = believed_by(model, prepared, self.classes_)
             found = measure_quality(self.classes_, truth, predicted, beliefs, LEARNT, self.goal)
         return self._worded(judge_by_itself(self.classes_, predicted) if found is None else found)

@@ -430,15 +430,12 @@ class PublicSolver:
             ]
         )
         along = shares @ np.array([one.gained - one.lost / scale for one in self._judged])
-        by_shift = np.array(
-            [one.gained_by_shift - one.lost_by_shift / scale for one in self._judged]
-        )
+        shifts = [one.gained_by_shift - one.lost_by_shift / scale for one in self._judged]
+        by_shift = float(shares @ np.array(shifts))
 
         def judged(numbers: list[int]) -> tuple[Floats, float]:
             cautions = _CAUTION * chances[numbers]
-            return _stretched(
-                scores[:, numbers], rows, along[numbers], float(shares @ by_shift), cautions
-            )
+            return _stretched(scores[:, numbers], rows, along[numbers], by_shift, cautions)
 
         found = [judged([number]) for number in range(self._squares.shape[1])]
         costs = np.array([cost for _, cost in found])

@@ -33,9 +33,7 @@ class Cascade:
         self, shape: tuple[int, int], n_scales: int, n_angles: int, max_order: int, block: int
     ) -> None:
         self._scales, self._angles, self._order, self._block = n_scales, n_angles, max_order, block
-        self._together = max(
-            1, min(n_angles, _COLUMNS // block)
-        )  # angles: one image is few columns
+        self._together = max(1, min(n_angles, _COLUMNS // block))  # angles
         step = 2**n_scales
         height, width = (((length + step) // step + 1) * step for length in shape)
         self._size = height, width
