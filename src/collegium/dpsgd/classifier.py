@@ -323,7 +323,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         self.classes_ = given.records.classes
         run = self._learn(recipe, given, known, on_step, ledger, share, release_name, parties)
         self._publish_better(run)
-        self.quality_: Quality | None = self._verdict(given.records, known)
+        self.quality_: Quality | None = self._verdict(run, known)
         if self.quality_ is not None and self.quality_.tone == "caution":
             warn_of_quality(self.quality_)
         return self
@@ -343,8 +343,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             codes[known] = encode_classes(given[known], records.classes)[1]
         return codes
 
-    def _verdict(self, records: Records, known: NDArray[np.float64] | None) -> Quality | None:
-        if records.X_public is None:
+    def _verdict(self, run: DPSGDRun, known: NDArray[np.float64] | None) -> Quality | None:
+        if run.records.X_public is None:
             return None
         combined = self.public_labels_
         if combined is not None and known is not None:
@@ -352,7 +352,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             unseen = judged_unseen(combined, known, self.classes_, self.goal)
             if unseen is not None:
                 return self._worded(unseen)
-        model, prepared = self._ready(records.X_public)
+        model, prepared = self._ready_for(run.X_seen)
         predicted = model.predict(prepared)
         found = None
         if combined is None and known is not None:
@@ -398,8 +398,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         believer = self._student_of(run)
         if believer is None:
             return
-        direct = self.model_ if self.preprocessing_ is None else self.model_[-1]
-        self.model_, self.choice_ = believer.taught(without_goal(direct), warn_user)
+        direct = without_goal(self._last(self.model_))
+        self.model_, self.choice_ = believer.taught(direct, warn_user)
 
     def _answering(self, run: DPSGDRun) -> Answering:
         if self.goal != BALANCED:
@@ -443,18 +443,19 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             them.
         """
         check_classifier(student, "student", learns_by=_LEARNS_BY)
-        model, prepared = self._directly(X_public)
-        records = self._like_fitted(X_public)
+        records, own = self._like_fitted(X_public), View(self.preprocessing_, "preprocessing")
+        model, shown = without_goal(self._last(self.direct_)), own.of(records)
+        prepared = as_rows(shown, "records")
         if isinstance(preprocessing, str) and preprocessing == SAME:
-            view = View(self.preprocessing_, "preprocessing")
+            view, seen = own, shown
         else:
             view = fitted_view(preprocessing, records, "preprocessing")
-        seen = view.of(records)
+            seen = view.of(records)
         with one_line_about("student", "trained on what the model believes"):
             taught, choice = learnt_from(model, student, self.noise_, prepared, seen, self.classes_)
         if not choice.student:
             return self.direct_, choice
-        both, views = (model, taught), (View(self.preprocessing_), view)
+        both, views = (model, taught), (own, view)
         return published_by(choice, self.goal, self.noise_, both, views, records, seen), choice
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -476,20 +477,13 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             scores = np.log(np.maximum(beliefs, np.finfo(float).tiny))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def _ready(self, X: Any) -> tuple[Any, Any]:
-        """Give what is published, and records as it sees them; a student learnt of rows of any length."""
-        if not self._student_answers:
-            return super()._ready(X)
-        last = self.model_ if self.preprocessing_ is None else self.model_[-1]
-        return last, View(self.preprocessing_).of(self._like_fitted(X))
+    def _ready_for(self, seen: Any) -> tuple[Any, Any]:
+        """Give what is published, and records as it takes them; a student learnt of rows of any length."""
+        if self._student_answers:
+            return self._last(self.model_), seen
+        return super()._ready_for(seen)
 
     @property
     def _student_answers(self) -> bool:
         choice = getattr(self, "choice_", None)  # none before it is fitted
         return choice is not None and choice.student
-
-    def _directly(self, X: Any) -> tuple[Any, Any]:
-        """Give what the steps trained, whatever the goal is, and records as rows of numbers."""
-        _, prepared = super()._ready(X)
-        last = self.direct_ if self.preprocessing_ is None else self.direct_[-1]
-        return without_goal(last), prepared

@@ -277,10 +277,16 @@ class DPSGDEstimator(Face):
         return _as_it_is
 
     def _ready(self, X: Any) -> tuple[Any, Any]:
-        """Give what is published, and records as rows of numbers."""
+        """Give what is published, and records as it takes them."""
         records = self._like_fitted(X)
-        last = self.model_ if self.preprocessing_ is None else self.model_[-1]
-        return last, as_rows(View(self.preprocessing_).of(records), "records")
+        return self._ready_for(View(self.preprocessing_).of(records))
+
+    def _ready_for(self, seen: Any) -> tuple[Any, Any]:
+        """Give what is published, and records, shown by the preprocessing, as it takes them."""
+        return self._last(self.model_), as_rows(seen, "records")
+
+    def _last(self, published: Any) -> Any:
+        return published if self.preprocessing_ is None else published[-1]
 
 
 def _on_ledger(

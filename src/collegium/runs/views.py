@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from collegium.errors import CollegiumError, InputError
 from collegium.models.features import FeatureCache, ScatteringTransform, transform_cached
 from collegium.models.features.image_points import ImagePoints
-from collegium.models.features.in_parts import transformed
+from collegium.models.features.in_parts import shows_as_it_learns, transformed
 from collegium.models.features.network_features import NetworkFeatures
 from collegium.models.features.patches import PatchFeatures
 from collegium.models.trial import one_line_about
@@ -28,15 +28,22 @@ class View:
 
     ``transformer``: fitted on public records; None: records as they are.
     ``name``: what messages call it.
+    ``shown``: the public records that it was fitted to, and as it shows them, where that came with fitting.
     """
 
     transformer: Any | None
     name: str = "preprocessing"
+    shown: tuple[Any, Any] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return View, (self.transformer, self.name)  # public records are not sent along
 
     def of(self, X: Any, folder: Path | None = None) -> Any:
         """Show public records; what is slow to compute is kept in the folder, if there is one."""
         if self.transformer is None:
             return X
+        if self.shown is not None and X is self.shown[0]:
+            return self.shown[1]
         try:
             if folder is not None and folder.is_dir() and _is_slow(self.transformer):
                 return transform_cached(self.transformer, X, FeatureCache(folder / "features"))
@@ -82,8 +89,12 @@ def fitted_view(preprocessing: Any | None, X_public: Any, name: str) -> View:
     """
     if preprocessing is None:
         return View(None)
+    transformer = clone(preprocessing, safe=False)
     with one_line_about(name, "fitted to the public records"):
-        return View(clone(preprocessing, safe=False).fit(X_public), name)
+        if not shows_as_it_learns(transformer):
+            return View(transformer.fit(X_public), name)
+        seen = transformer.fit_transform(X_public)
+    return View(transformer, name, (X_public, seen))
 
 
 def _is_slow(transformer: Any) -> bool:

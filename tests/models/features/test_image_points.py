@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from sklearn.pipeline import make_pipeline
 from collegium.errors import InputError
 from collegium.features import ImagePoints, KernelComponents, PatchFeatures
 from collegium.models.catalogue import build_preprocessing
+from collegium.models.features import image_points
 from collegium.models.features.in_parts import transformed
+from collegium.runs.views import fitted_view
 
 
 def smooth(n: int, *shape: int, seed: int = 0) -> Any:
@@ -53,6 +56,36 @@ def test_what_is_drawn_follows_the_seed_and_not_the_threads() -> None:
     other = clone(one).set_params(random_state=1).fit(COLOUR)
     assert not np.allclose(other.transform(COLOUR), first, atol=1e-2)
     assert other.cache_key() != one.cache_key()
+
+
+@pytest.mark.parametrize("most", [30, 6000], ids=["of some learnt", "of all"])
+@pytest.mark.parametrize("images", [GREY, COLOUR], ids=["grey", "colour"])
+def test_what_is_shown_while_fitting_is_what_is_shown_after(
+    images: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_points, "_LEARNT_FROM", most)
+    points = ImagePoints(8, n_patches=20)
+    made = clone(points).fit_transform(images)
+    assert made.tobytes() == points.fit(images).transform(images).tobytes()
+
+
+def test_a_view_looks_at_the_images_that_it_is_fitted_to_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+    see = ImagePoints._parts
+
+    def counted(points: ImagePoints, images: Any) -> Any:
+        looked.append(len(images))
+        return see(points, images)
+
+    monkeypatch.setattr(ImagePoints, "_parts", counted)
+    view = fitted_view(make_pipeline(ImagePoints(8, n_patches=20), KernelComponents(6)), COLOUR, "")
+    seen = view.of(COLOUR)
+    assert sum(looked) == len(COLOUR)
+    assert (view.of(COLOUR.copy()) == seen).all()
+    assert sum(looked) == 2 * len(COLOUR)
+    assert pickle.loads(pickle.dumps(view)).shown is None
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,40 @@ class ImagePoints(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             If a parameter is out of range, or the images are no finite numbers, too small, or blank.
         """
+        self._learn(X)
+        return self
+
+    def fit_transform(self, X: ArrayLike, y: object = None) -> Floats:
+        """Learn patches and components from public images, and compute the points of these.
+
+        Looks at every image once; bit for bit what :meth:`fit` and then :meth:`transform` make.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_public, height, width[, channels]) or (n_public, n_pixels)
+            Public images. Private ones must not be given here.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        ndarray of float32
+            As of :meth:`transform`.
+
+        Raises
+        ------
+        InputError
+            As :meth:`fit`.
+        """
+        images, learnt_from, parts = self._learn(X)
+        others = np.setdiff1d(np.arange(len(images)), learnt_from)
+        points = np.empty((len(images), self._n_points), dtype=np.float32)
+        points[learnt_from] = self._in_blocks(parts, self._of_scaled, self._n_points)
+        points[others] = self._in_blocks(images[others], self._points, self._n_points)
+        return self._with_variants(points)
+
+    def _learn(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[np.intp], Floats]:
+        """Fit; give the images, of which components were learnt, and the scaled features of these."""
         check_whole("n_components", self.n_components)
         check_share("whiten", self.whiten)
         images = image_array(X)
@@ -137,7 +171,8 @@ class ImagePoints(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.wavelets_ = ScatteringTransform(root=True, batch_size=1, n_jobs=1)
         self.wavelets_.fit(self._grey(images[:1]))
         order = np.random.default_rng(self.random_state).permutation(len(images))
-        made = self._in_blocks(images[np.sort(order[:_LEARNT_FROM])], self._parts, self._width)
+        learnt_from = np.sort(order[:_LEARNT_FROM])
+        made = self._in_blocks(images[learnt_from], self._parts, self._width)
         if self.is_mirrored:  # half of them, or their mirror images
             made[::2] = self._mirrored(made[::2])
         spreads = [float(np.sqrt(part.var(axis=0).sum())) for part in self._apart(made)]
@@ -147,7 +182,9 @@ class ImagePoints(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.n_components, whiten=self.whiten, or_fewer=True
         ).fit(made)
         self.n_features_in_ = int(np.prod(self.image_shape_))
-        return self
+        if self.is_mirrored:  # back
+            made[::2] = self._mirrored(made[::2])
+        return images, learnt_from, made
 
     @property
     def is_mirrored(self) -> bool:
@@ -174,10 +211,7 @@ class ImagePoints(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "components_")
         images = of_image_shape(X, self.image_shape_)
-        kept = len(self.components_.scale_)
-        if not self.is_mirrored:
-            return self._in_blocks(images, self._points, kept)
-        return self._in_blocks(images, self._points, 2 * kept).reshape(-1, 2, kept)
+        return self._with_variants(self._in_blocks(images, self._points, self._n_points))
 
     def cache_key(self) -> str:
         """Name everything that the points depend on besides the images.
@@ -193,11 +227,21 @@ class ImagePoints(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         patches = "no patches" if self.patches_ is None else self.patches_.cache_key()
         return f"{shape} {patches} and {self.wavelets_.cache_key()} to points {learnt}"
 
-    def _points(self, images: NDArray[Any]) -> Floats:
-        return self._of_parts(self._parts(images))
+    @property
+    def _n_points(self) -> int:
+        """How many numbers are made of an image, with its mirror image."""
+        kept = len(self.components_.scale_)
+        return 2 * kept if self.is_mirrored else kept
 
-    def _of_parts(self, parts: Floats) -> Floats:
+    def _with_variants(self, points: Floats) -> Floats:
+        return points.reshape(-1, 2, self._n_points // 2) if self.is_mirrored else points
+
+    def _points(self, images: NDArray[Any]) -> Floats:
+        parts = self._parts(images)
         self._scale(parts)
+        return self._of_scaled(parts)
+
+    def _of_scaled(self, parts: Floats) -> Floats:
         points = self.components_.transform(parts)
         if not self.is_mirrored:
             return points

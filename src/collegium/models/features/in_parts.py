@@ -25,6 +25,14 @@ def transformed(transformer: Any, X: Any) -> Any:
     return np.concatenate([transformer.transform(X[first : first + together]) for first in parts])
 
 
+def shows_as_it_learns(transformer: Any) -> bool:
+    """Tell whether fitting to images makes what is to be shown of them, bit for bit, so that once will do.
+
+    Looking at images is slow, and what comes after them learns from what was seen.
+    """
+    return isinstance(transformer, ImagePoints) or _together(transformer) is not None
+
+
 def _together(transformer: Any) -> int | None:
     """How many images at a time: whole blocks of the first step, whose arithmetic then stays the same."""
     if not isinstance(transformer, Pipeline) or len(transformer.steps) < 2:
