@@ -14,9 +14,15 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from collegium.errors import InputError
-from collegium.features import ImagePoints, KernelComponents, PatchFeatures
+from collegium.features import (
+    ImagePoints,
+    KernelComponents,
+    PatchFeatures,
+    PublicComponents,
+    ScatteringTransform,
+)
 from collegium.models.catalogue import build_preprocessing
-from collegium.models.features import image_points
+from collegium.models.features import image_points, in_parts
 from collegium.models.features.in_parts import transformed
 from collegium.runs.views import fitted_view
 
@@ -67,6 +73,24 @@ def test_what_is_shown_while_fitting_is_what_is_shown_after(
     points = ImagePoints(8, n_patches=20)
     made = clone(points).fit_transform(images)
     assert made.tobytes() == points.fit(images).transform(images).tobytes()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        make_pipeline(ScatteringTransform(J=1, batch_size=8), PublicComponents(6)),
+        make_pipeline(ImagePoints(8, n_patches=20), KernelComponents(6)),
+        ImagePoints(8, n_patches=20),
+    ],
+    ids=["scattering", "kernel", "points"],
+)
+def test_a_view_shows_what_it_saw_as_it_will_show_it(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_parts, "_IMAGES", 20)
+    view = fitted_view(made, GREY, "")
+    assert view.shown is not None
+    assert view.of(GREY).tobytes() == view.of(GREY.copy()).tobytes()
 
 
 def test_a_view_looks_at_the_images_that_it_is_fitted_to_once(

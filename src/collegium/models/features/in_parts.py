@@ -30,19 +30,25 @@ def shows_as_it_learns(transformer: Any) -> bool:
 
     Looking at images is slow, and what comes after them learns from what was seen.
     """
-    return isinstance(transformer, ImagePoints) or _together(transformer) is not None
+    return isinstance(transformer, ImagePoints) or _begins_with_images(transformer)
+
+
+def _begins_with_images(transformer: Any) -> bool:
+    """Tell whether images come first, and all that follows treats each record by itself."""
+    if not isinstance(transformer, Pipeline) or len(transformer.steps) < 2:
+        return False
+    (_, first), *others = transformer.steps
+    return isinstance(first, ImagePoints | ScatteringTransform) and all(
+        getattr(step, "exact_by_record", False) for _, step in others
+    )
 
 
 def _together(transformer: Any) -> int | None:
     """How many images at a time: whole blocks of the first step, whose arithmetic then stays the same."""
-    if not isinstance(transformer, Pipeline) or len(transformer.steps) < 2:
+    if not _begins_with_images(transformer):
         return None
-    (_, first), *others = transformer.steps
-    if not isinstance(first, ImagePoints | ScatteringTransform):
-        return None
-    if not all(getattr(step, "exact_by_record", False) for _, step in others):
-        return None
+    first = transformer[0]
     if isinstance(first, ImagePoints):
         return _IMAGES
-    block = max(1, first.batch_size // first.image_shape_[2])
+    block: int = max(1, first.batch_size // first.image_shape_[2])
     return -(-_IMAGES // block) * block
