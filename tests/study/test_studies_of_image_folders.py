@@ -14,6 +14,7 @@ from PIL import Image
 from collegium import load_student
 from collegium.data.datasets import read_any
 from collegium.data.datasets.image_files import image_paths, read_images, read_npz
+from collegium.data.datasets.table_files import read_table
 from collegium.data.headers import header_of
 from collegium.errors import InputError
 from collegium.study.config import read_config
@@ -165,6 +166,14 @@ def test_folders_that_say_two_things_are_refused(folder: Path) -> None:
     (folder / "test" / "sea" / "deep").mkdir()
     with pytest.raises(InputError, match=r"deep' is a folder in a class's folder"):
         read_images(folder / "test")
+
+
+def test_empty_folders_are_named(folder: Path) -> None:
+    (folder / "private" / "cloud").mkdir()
+    with pytest.raises(InputError, match=r"cloud' is a class's folder without images: put some"):
+        read_images(folder / "private")
+    with pytest.raises(InputError, match=r"cloud' is a folder without images and \.parquet files"):
+        read_table(folder / "private" / "cloud")
 
 
 def test_arrays_of_other_content_are_refused(tmp_path: Path) -> None:

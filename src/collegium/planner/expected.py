@@ -114,20 +114,21 @@ def from_labels(
     if steps is not None:
         short, luck = max(0.0, whole.score - cost - steps[0].score) * (1 - more), steps[1]
     wrong = 1 - whole.score
-    halved = (
-        gain * wrong / (wrong + gain) if gain else 0.0
-    )  # the next doubling saves the same part of errors
-    middle = min(1.0, whole.score + halved - cost - short)
+    # A doubling saves the same part of errors as the last (a power law: J. Hestness et al., Deep learning
+    # scaling is predictable, empirically, arXiv:1712.00409). Tables leave much open for ever: the next one is
+    # counted on. Of images all of them may, and half of them are counted on.
+    doublings = math.log2(max(1.0, facts.n_people / whole.n)) if facts.kind == IMAGES else 0.0
+
+    def after(doublings: float, last: float) -> float:
+        """Tell the score after some doublings, by what the last one gained."""
+        return 1 - wrong * (wrong / (wrong + last)) ** doublings if wrong > 0 else 1.0
+
+    middle = min(1.0, after(max(1.0, doublings / 2), gain) - cost - short)
     error = math.hypot(whole.error, luck)
     if n_test:
         error = math.hypot(error, math.sqrt(max(middle * (1 - middle), 1 / n_test) / n_test))
     grown = gain + _DOUBT * error * more  # by the last doubling, at most
-    most = whole.score + _SLOW * grown
-    if facts.kind == IMAGES and wrong > 0:
-        # Images leave nothing open for ever: each doubling may save the same part of errors (a power law:
-        # J. Hestness et al., Deep learning scaling is predictable, empirically, arXiv:1712.00409).
-        doublings = math.log2(max(1.0, facts.n_people / whole.n))
-        most = max(most, 1 - wrong * (wrong / (wrong + grown)) ** doublings)
+    most = max(whole.score + _SLOW * grown, after(doublings, grown))
     return Expected(
         MEASURES[facts.goal],
         max(0.0, whole.score - cost - short - _WIDE * error),

@@ -61,6 +61,10 @@ def image_paths(path: str | os.PathLike[str]) -> tuple[list[Path], list[str] | N
             deeper = _subfolders(each)
             if deeper:
                 raise refusal(deeper[0], "is a folder in a class's folder", "put images there only")
+            if not _files(each):
+                raise refusal(
+                    each, "is a class's folder without images", "put some there, or remove it"
+                )
     except OSError as error:
         raise refusal(folder, f"cannot be read ({reason_of(error)})", "check the folder") from error
     return [one for one, _ in files], [name for _, name in files]

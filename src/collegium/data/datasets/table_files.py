@@ -80,7 +80,7 @@ def read_table(
     """
     check_separator(separator)
     if is_folder(path):
-        return _read_parquet(Path(path), _parquet_files(Path(path)))
+        return _read_parquet(Path(path), parquet_files(Path(path)))
     path = existing_file(path)
     name = path.name.lower()
     if name.endswith(".parquet"):
@@ -226,10 +226,13 @@ def _number_problem(path: Path, table: pd.DataFrame, separator: str) -> str | No
     return None
 
 
-def _parquet_files(folder: Path) -> list[Path]:
+def parquet_files(folder: Path) -> list[Path]:
+    """List the parts of a table, wherever in a folder they lie; InputError where there are none."""
     files = sorted(file for file in folder.rglob("*.parquet") if file.is_file())
     if not files:
-        raise refusal(folder, "is a folder without .parquet files", "give another folder or a file")
+        raise refusal(
+            folder, "is a folder without images and .parquet files", "give another folder or a file"
+        )
     return files
 
 

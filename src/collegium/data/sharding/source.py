@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.data.datasets.raw import UNREADABLE, existing_file, reason_of, refusal, sha256_of
-from collegium.data.datasets.table_files import refuse_other_columns
+from collegium.data.datasets.table_files import parquet_files, refuse_other_columns
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -249,10 +249,7 @@ def unreadable(
 def _files(path: Path) -> tuple[Path, ...]:
     if not path.is_dir():
         return (existing_file(path),)
-    files = tuple(sorted(file for file in path.rglob("*.parquet") if file.is_file()))
-    if not files:
-        raise refusal(path, "is a folder without .parquet files", "give another folder or a file")
-    return tuple(existing_file(file) for file in files)
+    return tuple(existing_file(file) for file in parquet_files(path))
 
 
 def _footer(file: Path) -> Any:
