@@ -23,6 +23,7 @@ from collegium.dpsgd.public_labels import (
 )
 from collegium.dpsgd.taught_view import of_trees
 from collegium.errors import StudentWarning
+from collegium.evaluation.quality import PUBLIC_UNUSED
 from collegium.models.preprocessing import BinnedTable, TaughtTable
 from collegium.runs.views import View
 
@@ -218,6 +219,26 @@ class TestClassifier:
         ]
         assert fits[1].public_labels_ is None
         assert np.array_equal(fits[0].model_[-1][-1].coef_, fits[1].model_[-1][-1].coef_)
+
+    @pytest.mark.parametrize(
+        ("known", "why"),
+        [(lambda y: y == 1, "do not show all that"), (lambda y: np.arange(300) < 10, "too few")],
+        ids=["one class", "ten labels"],
+    )
+    def test_labels_that_are_not_used_are_said_to_be_so(self, known: Any, why: str) -> None:
+        y_public = np.where(known(self.y[600:900]), self.y[600:900].astype(float), np.nan)
+        model = cg.DPSGDClassifier(classes=range(3), noise_seed=1)
+        with pytest.warns(StudentWarning, match=f"{why}.*not used"):
+            model.fit(
+                self.X[:600],
+                self.y[:600],
+                budgets=10.0,
+                X_public=self.X[600:900],
+                y_public=y_public,
+            )
+        assert model.quality_ is not None
+        assert model.quality_.measured_on == PUBLIC_UNUSED
+        assert "had not learnt" not in model.quality_.figures()
 
     def test_swapped_classes_are_warned_of(self) -> None:
         swapped = (self.y[600:900] + 1) % 3

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from sklearn.datasets import load_digits, make_classification
 
 import collegium as cg
 from collegium.data.record_kinds import kind_of_records
+from collegium.dpsgd.by_rule import few_public
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
 from collegium.models.preprocessing import BinnedTable
@@ -21,6 +23,7 @@ from collegium.planner.recommend import recommend_from
 from collegium.planner.rehearsal import NO_NOISE, DPSGDRehearsal, Rehearsed
 from collegium.planner.surrogates import ENOUGH, completed, stand_ins
 from collegium.planner.votes import rehearse_votes, votes
+from collegium.report.choice import figures
 
 
 @pytest.fixture(autouse=True)
@@ -437,3 +440,59 @@ def test_what_is_not_worth_its_budgets_is_said_first_and_with_the_class():
 def test_budgets_in_words_are_refused_in_one_line():
     with pytest.raises(InputError, match=r"budgets must be numbers .* got 'viel'"):
         cg.recommend("viel", X_public=np.eye(4), classes=[0, 1], n_records=10)
+
+
+def of_three(n, names=("low", "medium", "high")):
+    X, _ = table(n)
+    value = X[NAMES[0]].to_numpy()
+    return X, np.searchsorted(np.quantile(value, [1 / 3, 2 / 3]), value), np.array(names)
+
+
+def test_public_labels_that_lack_a_class_promise_nothing_of_it():
+    """They showed two classes of three, and let expect 91 % where 74 came out."""
+    X, y, classes = of_three(400)
+    lacking = np.where(y == 1, -1, y)
+    whole = recommend_from(facts(X, y, classes=classes), spend="auto")
+    found = recommend_from(facts(X, lacking, classes=classes), spend="auto")
+    assert found.expected.low < 2 / 3 < found.expected.high
+    assert whole.expected.low > 0.9
+    assert found.expected.basis.endswith("they do not show all classes")
+    assert [
+        note for note in found.notes if "fewer than 2 records of medium: they are not lear" in note
+    ]
+    assert not [note for note in found.notes if "alone are enough" in note or "combined" in note]
+    assert (
+        found.share is not None and found.share.value == 0.5 and "not show all" in found.share.why
+    )
+    assert not [note for note in whole.notes if "fewer than 2 records" in note]
+
+
+def test_votes_that_stand_ins_hold_warn_of_no_class(recwarn):
+    X, y, classes = of_three(200)
+    given = facts(X, np.where(y == 1, -1, y), n=2000, classes=classes)
+    rehearse_votes(given, completed(stand_ins(given), np.asarray(X), 3), votes(given))
+    assert not [one for one in recwarn if "no teacher" in str(one.message)]
+
+
+def test_figures_of_clusters_are_told_from_predictions():
+    X, y, classes = of_three(200)
+    given = facts(X, classes=classes)
+    found = recommend_from(given)
+    with_votes = replace(
+        found, alternatives={**found.alternatives, "votes": Rehearsed(0.8, 0.1, 0.8, 9)}
+    )
+    assert found.of_clusters
+    assert [
+        line
+        for line in figures(with_votes)
+        if "on clusters in place of classes, which says noth" in line
+    ]
+    assert not recommend_from(facts(X, y, classes=classes)).of_clusters
+
+
+@pytest.mark.parametrize(("n", "is_few"), [(1, True), (19, True), (20, False)])
+def test_few_public_records_are_pointed_out(n, is_few):
+    X, _ = table(100)
+    assert bool(few_public(X[:n])) is is_few
+    assert bool(few_public(np.zeros((n, 8, 8))))  # of images, a hundred are
+    assert not few_public(np.zeros((100, 8, 8)))

@@ -172,7 +172,7 @@ def test_empty_folders_are_named(folder: Path) -> None:
     (folder / "private" / "cloud").mkdir()
     with pytest.raises(InputError, match=r"cloud' is a class's folder without images: put some"):
         read_images(folder / "private")
-    with pytest.raises(InputError, match=r"cloud' is a folder without images and \.parquet files"):
+    with pytest.raises(InputError, match=r"cloud' is a folder without images or \.parquet files"):
         read_table(folder / "private" / "cloud")
 
 

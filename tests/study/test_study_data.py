@@ -245,8 +245,23 @@ def test_levels_come_from_a_file_row_by_row_even_if_records_are_dropped(tmp_path
 def test_a_file_of_levels_with_too_few_or_too_many_rows_is_refused(tmp_path, n_rows):
     tables(tmp_path, people().drop(columns="privacy"))
     pd.DataFrame({"level": ["high"] * n_rows}).to_csv(tmp_path / "levels.csv", index=False)
-    with pytest.raises(InputError, match=f"privacy.file has {n_rows} rows, .* 90 records"):
+    with pytest.raises(
+        InputError, match=rf"privacy.file \(.*\) has {n_rows} levels, .* 90 records"
+    ):
         load(tmp_path, privacy={"column": None, "file": "levels.csv"})
+
+
+def test_a_blank_line_among_levels_is_no_level_and_shifts_nobody(tmp_path):
+    tables(tmp_path, people().drop(columns="privacy"))
+    levels = people()["privacy"].tolist()
+    for lines in ([*levels[:40], "", *levels[40:]], [*levels[:40], "", *levels[41:]]):
+        (tmp_path / "levels.csv").write_text("\n".join(["level", *lines, "", ""]))
+        with pytest.raises(
+            InputError, match=r"levels\.csv' has a blank line, line 42: give a value"
+        ):
+            load(tmp_path, privacy={"column": None, "file": "levels.csv"})
+    (tmp_path / "levels.csv").write_text("\n".join(["level", *levels, "", ""]))
+    assert levels_of(load(tmp_path, privacy={"column": None, "file": "levels.csv"})) == levels
 
 
 def test_a_file_of_levels_has_one_column(tmp_path):

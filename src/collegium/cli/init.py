@@ -68,7 +68,9 @@ def init(
     privacy_file: Annotated[
         Path | None,
         _file(
-            "--privacy-file", "CSV with one level per private record, where no column holds them."
+            "--privacy-file",
+            "CSV with one level per private record, in their order (images of a folder: class by class, and "
+            "each class by file names), where no column holds them.",
         ),
     ] = None,
     title: Annotated[

@@ -21,7 +21,7 @@ from scipy.sparse.linalg import svds
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from collegium.data.record_kinds import IMAGES, ROWS, TABLE
+from collegium.data.record_kinds import IMAGES, ROWS, TABLE, kind_of_records
 from collegium.dpsgd.linear_sums import CONSTANT
 from collegium.dpsgd.losses import Loss
 from collegium.dpsgd.settings import DPSGDSettings
@@ -43,6 +43,7 @@ USUAL_STUDENT = {IMAGES: "gaussian-process"}
 MOST_CURVATURE = 1 + CONSTANT**2
 """Largest eigenvalue of the mean of x ⊗ x, of any rows of unit length with the constant behind them."""
 _MOST_SQUARED = 2048
+_FEW_IMAGES, _FEW_ROWS = 100, 20
 """Features up to which a matrix of all pairs is made."""
 _MUCH_SIGNAL = 200
 """For each class: where more components of images begin to pay."""
@@ -168,6 +169,18 @@ def mostly_noise(plan: DPSGDPlan, loss: Loss) -> str:
         f"these budgets buy mostly noise: all {people:,} people together, if they agreed, would move a model "
         f"by {found:.2g} standard deviations of its noise, and {what} at least {needed}: that "
         f"takes about {math.ceil(people * needed / found):,} people with such budgets, or larger budgets"
+    )
+
+
+def few_public(X_public: Any) -> str:
+    """Say so if public records are too few to learn from how records are shown to a model; else empty."""
+    n = int(X_public.shape[0])
+    least = _FEW_IMAGES if kind_of_records(X_public) == IMAGES else _FEW_ROWS
+    if n >= least:
+        return ""
+    return (
+        f"{n} public record{'s are' if n > 1 else ' is'} few to learn from how records are shown to the "
+        "model, which is then worse than it could be: a few hundred do better"
     )
 
 

@@ -23,7 +23,7 @@ from collegium.data.record_kinds import kind_of_records
 from collegium.data.tables import as_records
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.between_parties import for_parties, together
-from collegium.dpsgd.by_rule import USUAL_VIEW, mostly_noise, with_components
+from collegium.dpsgd.by_rule import USUAL_VIEW, few_public, mostly_noise, with_components
 from collegium.dpsgd.footprint import GIGABYTE, PROGRAM, bytes_of, require_room, working_bytes
 from collegium.dpsgd.linear_model import as_rows, linear_model
 from collegium.dpsgd.memory import DPSGDMemory
@@ -227,6 +227,8 @@ class DPSGDEstimator(Face):
         self.plan_ = run.plan
         self.preprocessing_ = run.view.transformer
         self._rehearse(run)
+        if recipe.preprocessing is not None and records.X_public is not None:
+            warn_user(few_public(records.X_public))
         warn_user(mostly_noise(run.plan, run.loss))
         warn_user(too_large_for_noise(recipe.dpsgd, run.plan, run.learning_rate, run.loss))
         if recipe.noise_seed is None:
@@ -264,7 +266,7 @@ class DPSGDEstimator(Face):
         self.steps_taken_: int = learnt.account.steps
         self.public_labels_: PublicLabels | None = run.with_public_labels(learnt)
         self.noise_ = run.noise_left * run.weight_of_private
-        for line in () if self.public_labels_ is None else self.public_labels_.notes:
+        for line in () if self.public_labels_ is None else self.public_labels_.to_tell:
             warn_user(line)
         self.model_ = run.view.published(answering(run.model(learnt)))
         return run

@@ -54,11 +54,15 @@ def as_rows(seen: Any, what: str) -> Floats:
 
 def as_features(seen: Any, what: str) -> NDArray[np.int16]:
     """Take records as sums do (:func:`to_features` of :func:`as_rows`), some at a time: 64 bits take room."""
-    parts = [
-        to_features(as_rows(take_rows(seen, slice(first, first + _TOGETHER)), what))
-        for first in range(0, max(seen.shape[0], 1), _TOGETHER)
-    ]
-    return np.concatenate(parts)
+    made: NDArray[np.int16] | None = None
+    for first in range(0, max(seen.shape[0], 1), _TOGETHER):
+        some = slice(first, first + _TOGETHER)
+        part = to_features(as_rows(take_rows(seen, some), what))
+        if made is None:
+            made = np.empty((seen.shape[0], part.shape[1]), dtype=part.dtype)
+        made[some] = part
+    assert made is not None, "even no records have a width"
+    return made
 
 
 def _within_reach(rows: Floats) -> Floats:

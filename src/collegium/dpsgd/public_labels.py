@@ -28,7 +28,7 @@ from collegium.checks import listed
 from collegium.distillation.goal import BALANCED, believed_shares
 from collegium.dpsgd.linear_sums import CONSTANT
 from collegium.dpsgd.losses import CrossEntropy
-from collegium.evaluation.quality import PUBLIC_UNSEEN, Quality, measure_quality
+from collegium.evaluation.quality import PUBLIC_UNSEEN, PUBLIC_UNUSED, Quality, measure_quality
 
 Floats = NDArray[np.float64]
 ENOUGH = 40
@@ -41,6 +41,8 @@ _SURER = 1.5  # standard errors by which what is less simple must be better
 _FAR = 0.05  # of a class's share
 _SEEN = 20  # labelled records of a class from which on it is compared
 PRIVATE, SCALED, COMBINED, PUBLIC = "private", "scaled", "combined", "public"
+OF_EACH = 2
+"""Labels of each class, without which they do not show what is to be told apart."""
 _ACCURACY = "accuracy"
 _ELSEWHERE = "public records may be of another time or place, or were selected"
 _TREES = "The model of the private records also sees what trees say that learnt from these labels. "
@@ -86,13 +88,25 @@ class PublicLabels:
     trees: bool = False
 
     @property
+    def is_used(self) -> bool:
+        """Whether there was enough to learn from, and nothing spoke against it."""
+        return bool(self.scores)
+
+    @property
+    def to_tell(self) -> tuple[str, ...]:
+        """What nobody should have to look for: that labels are not used, and what is strange about them."""
+        return self.notes or (() if self.is_used else (self.in_words,))
+
+    @property
     def in_words(self) -> str:
         """One line."""
         if self.notes and not self.scores:
             return self.notes[0]
         if not self.scores and self.n >= ENOUGH:
             least = (
-                "2 records of each class" if self.measure == _ACCURACY else "targets that differ"
+                f"{OF_EACH} records of each class"
+                if self.measure == _ACCURACY
+                else "targets that differ"
             )
             return (
                 f"{self.n:,} public labels do not show all that is to be told apart (at least {least}): "
@@ -217,7 +231,9 @@ def judged_unseen(
     beliefs = _Classes(classes).beliefs(found.predicted[is_public])
     shares = believed_shares(beliefs) if goal == BALANCED and len(beliefs) else 1.0
     named = classes[(beliefs / shares).argmax(axis=1)]
-    return measure_quality(classes, classes[codes], named, beliefs, PUBLIC_UNSEEN, goal)
+    heard = found.is_used or found.trees
+    measured_on = PUBLIC_UNSEEN if heard else PUBLIC_UNUSED
+    return measure_quality(classes, classes[codes], named, beliefs, measured_on, goal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +305,7 @@ class _Classes(_Task):
 
     def is_enough(self, known: NDArray[Any]) -> bool:
         counts = np.bincount(known.astype(np.intp), minlength=self._n)
-        return len(known) >= ENOUGH and int(counts.min()) >= 2
+        return len(known) >= ENOUGH and int(counts.min()) >= OF_EACH
 
     def folds(self, known: NDArray[Any], seed: int) -> Any:
         few = int(min(_FOLDS, np.bincount(known.astype(np.intp)).min()))

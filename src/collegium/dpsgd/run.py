@@ -332,9 +332,8 @@ class DPSGDRun:
     def summands(self) -> Summands:
         """Let the private records be seen by the model. **Sensitive.**"""
         records = self.records
-        seen = self.view.of_private(records.X, self.memory.folder)
-        blocks = blocks_of(
-            as_features(seen, "private records"),
+        blocks = blocks_of(  # what is seen is given up as soon as it is features: it takes room
+            as_features(self.view.of_private(records.X, self.memory.folder), "private records"),
             records.codes,
             records.budgets.record_owner,
             self._group_of_owner(),

@@ -47,6 +47,7 @@ Floats = NDArray[np.float64]
 TEST, PUBLIC, RELEASED = "test records", "public records", "released answers"
 LEARNT, NOTHING_KNOWN = "public records it learnt from", "no known class"
 HELD_OUT, PUBLIC_UNSEEN = "held-out records", "public records, cross-validated"
+PUBLIC_UNUSED = "public records, whose classes it did not learn"
 
 
 class Judged(StrEnum):
@@ -65,6 +66,7 @@ _IN_WORDS = {
     HELD_OUT: "records that were held out of the fit",
     LEARNT: "public records (whose true classes it learnt from, which flatters it)",
     PUBLIC_UNSEEN: "public records (each by a copy of the model that had not learnt its class)",
+    PUBLIC_UNUSED: "public records (on which its features were fitted, without their classes)",
     RELEASED: "released answers (which are noisy, and which it learnt from)",
 }
 _LEVEL = 0.025

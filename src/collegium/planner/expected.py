@@ -139,6 +139,20 @@ def from_labels(
     )
 
 
+def of_some_classes(expected: Expected, unshown: float) -> Expected:
+    """Expect less, where public labels do not show some classes: all records of these may be told wrong.
+
+    ``unshown``: which part of the classes that is; each is taken for as frequent as the others.
+    """
+    if not unshown:
+        return expected
+    low = expected.low * (1 - unshown)
+    middle = expected.middle * (1 - unshown / 2)
+    return replace(
+        expected, low=low, middle=middle, basis=f"{expected.basis}; they do not show all classes"
+    )
+
+
 def at_least(expected: Expected, alone: Rehearsed) -> Expected:
     """Expect what public labels teach alone, where that is more than private records could.
 

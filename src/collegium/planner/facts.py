@@ -92,6 +92,11 @@ class Facts:
         """Rows of public records whose class is known."""
         return np.flatnonzero(self.known >= 0)
 
+    def unshown(self, least: int) -> list[str]:
+        """Name the classes of which fewer public records than that are known."""
+        counts = np.bincount(self.known[self.labelled], minlength=len(self.classes))
+        return [str(name) for name in self.classes[counts < least]]
+
     @cached_property
     def shares(self) -> NDArray[np.float64] | None:
         """Public shares of the classes: given, or counted in public labels; None where neither is there.

@@ -13,14 +13,15 @@ from numpy.typing import ArrayLike
 
 from collegium.accounting.gaussian import gdp_mu
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, as_budgets
-from collegium.checks import check_choice, check_whole, is_number
+from collegium.checks import check_choice, check_whole, is_number, listed
 from collegium.data.class_shares import as_class_shares
-from collegium.data.record_kinds import IMAGES, TABLE
+from collegium.data.record_kinds import TABLE
 from collegium.data.tables import as_records
 from collegium.distillation.goal import ACCURACY, BALANCED, MOSTLY_ONE
-from collegium.dpsgd.by_rule import with_components
+from collegium.dpsgd.by_rule import few_public, with_components
 from collegium.dpsgd.classifier import DPSGDClassifier
 from collegium.dpsgd.footprint import PROGRAM, bytes_of, require_room, working_bytes
+from collegium.dpsgd.public_labels import OF_EACH
 from collegium.dpsgd.run import RELATIONS
 from collegium.dpsgd.settings import COMBINE
 from collegium.errors import InputError
@@ -33,12 +34,13 @@ from collegium.planner.expected import (
     at_least,
     from_experience,
     from_labels,
+    of_some_classes,
     score_in_words,
     share_of_more,
 )
 from collegium.planner.facts import LABELS, Facts
 from collegium.planner.rehearsal import NO_NOISE, DPSGDRehearsal, Rehearsed
-from collegium.planner.share import AUTO, Share, least_share
+from collegium.planner.share import AUTO, NOT_ALL_CLASSES, Share, least_share
 from collegium.planner.surrogates import ENOUGH, stand_ins
 from collegium.planner.votes import rehearse_votes, votes
 from collegium.runs.estimator_base import one_each
@@ -111,6 +113,8 @@ class Recommendation(InNotebooks):
         What should be known before anything is spent.
     share : Share or None
         Of their budgets, what this release takes; None where nothing was to be chosen.
+    of_clusters : bool
+        Whether the rehearsal had clusters in place of classes, since too few are known.
     """
 
     candidate: Candidate
@@ -123,6 +127,7 @@ class Recommendation(InNotebooks):
     consent: tuple[Consent, ...] = ()
     notes: tuple[str, ...] = ()
     share: Share | None = None
+    of_clusters: bool = False
 
     @property
     def method(self) -> str:
@@ -254,7 +259,8 @@ def recommend_from(
         )
     else:
         alone, half, steps = rehearsal.alone(), rehearsal.alone(0.5), None
-        is_combined = not is_by_votes and facts.dpsgd.public_labels == COMBINE
+        unshown = facts.unshown(OF_EACH)
+        is_combined = not (is_by_votes or unshown) and facts.dpsgd.public_labels == COMBINE
         if not is_by_votes and share_of_more(facts, alone.n) < _MANY_MORE:
             steps = rehearsal.steps_of_known(facts.signal)
 
@@ -263,15 +269,18 @@ def recommend_from(
             # Without noise, few stand-ins are learnt by heart: less than they teach, then.
             most = max(at(NO_NOISE).score, alone.score)
             cost = max(0.0, most - here.score)
-            return from_labels(
+            told = from_labels(
                 facts, alone, half, cost, n_test, steps if signal == facts.signal else None
             )
+            return of_some_classes(told, len(unshown) / len(facts.classes))
 
         expected = expected_at(facts.signal)
         teach = replace(expected, middle=alone.score).is_better  # by themselves
         begins = _ALONE if is_combined and teach else NOT_WORTH_IT
         notes += _if_useless(facts, expected_at, begins)
-        notes += _of_public_labels(expected, alone, teach, is_combined)
+        notes += _of_unshown(unshown)
+        if not unshown:
+            notes += _of_public_labels(expected, alone, teach, is_combined)
         if is_combined:
             expected = at_least(expected, alone)
     notes += _of_shape(facts)
@@ -290,6 +299,7 @@ def recommend_from(
         _consent(everything, facts, at if not found.synthetic else None),
         tuple(notes),
         share,
+        found.synthetic,
     )
 
 
@@ -303,6 +313,8 @@ def _chosen_share(
         return Share.of_answers()
     if synthetic:
         return Share.half()
+    if facts.unshown(OF_EACH):
+        return Share.half(NOT_ALL_CLASSES)
     return least_share(lambda part: at(facts.with_share(part).signal), MEASURES[facts.goal])
 
 
@@ -385,6 +397,17 @@ def _of_public_labels(
     ]
 
 
+def _of_unshown(unshown: list[str]) -> list[str]:
+    """Say which classes public labels do not show, where there are any."""
+    if not unshown:
+        return []
+    return [
+        f"public labels show fewer than {OF_EACH} records of {listed(unshown)}: they are not learnt from, "
+        "and do not tell how often such records are told right; a class that is only written otherwise there "
+        "must be written alike"
+    ]
+
+
 def _if_useless(facts: Facts, expected_at: Callable[[float], Expected], begins: str) -> list[str]:
     """Where a constant answer is as good as what private records make, say what it would take."""
     expected = expected_at(facts.signal)
@@ -451,9 +474,8 @@ def _of_shape(facts: Facts) -> list[str]:
                 + ", so what private records hold there cannot be used: check that public records are "
                 "like private ones"
             )
-    if facts.n_public < 100 and facts.kind == IMAGES:
-        notes.append(f"{facts.n_public} public records are few to fit features on")
-    return notes
+    few = few_public(facts.X_public)
+    return [*notes, few] if few else notes
 
 
 def _consent(facts: Facts, spent: Facts, at: _Scores | None) -> tuple[Consent, ...]:

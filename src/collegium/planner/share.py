@@ -25,6 +25,9 @@ TENTHS = 10
 _NO_LABELS = (
     "half, since no public label is known by which a rehearsal could tell what less would buy"
 )
+NOT_ALL_CLASSES = (
+    "half, since public labels do not show all classes: no rehearsal tells what less buys"
+)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 
 from collegium.data.tables import take_rows
@@ -83,7 +85,9 @@ def public_model(seen: Floats, codes: NDArray[np.intp]) -> Any:
         l1_ratios=(0.0,),
         use_legacy_attributes=False,
     )
-    return model.fit(seen, codes)
+    with warnings.catch_warnings():  # one that needs more iterations is good enough to compare with
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(seen, codes)
 
 
 def completed(found: StandIns, seen: Floats, n_classes: int) -> StandIns:

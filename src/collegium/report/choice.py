@@ -76,7 +76,12 @@ def figures(found: Recommendation, gigabytes: float | None = None) -> list[str]:
             f"{name} {score_in_words(one.score, measure)}"
             for name, one in found.alternatives.items()
         )
-        lines.append(f"Ways to learn, rehearsed alike: {tried}.")
+        where = (
+            " on clusters in place of classes, which says nothing of yours"
+            if found.of_clusters
+            else ""
+        )
+        lines.append(f"Ways to learn, rehearsed alike{where}: {tried}.")
     worth = [row for row in found.consent[:3] if row.gain is None or row.gain >= _WORTH_SAYING]
     if found.consent and not worth:
         lines.append("As far as a rehearsal can tell, larger budgets of one level would not help.")

@@ -7,14 +7,17 @@ import json
 from collegium.durable import write_durably
 from collegium.evaluation.quality import TEST, Quality
 from collegium.json_files import read_json
-from collegium.planner.expected import MEASURES, Expected
+from collegium.planner.expected import MEASURES, NOT_KNOWN, Expected
 from collegium.study.folder import StudyFolder
 
 FORETOLD = "expected.json"
 
 
 def keep_foretold(folder: StudyFolder, expected: Expected) -> None:
-    """Write a prediction into a study's folder, before anything is spent."""
+    """Write a prediction into a study's folder, before anything is spent; where nothing is known, none."""
+    if expected.basis == NOT_KNOWN:
+        (folder.path / FORETOLD).unlink(missing_ok=True)
+        return
     told = {"measure": expected.measure, "low": expected.low, "high": expected.high}
     write_durably(folder.path / FORETOLD, (json.dumps(told, indent=2) + "\n").encode())
 

@@ -234,7 +234,8 @@ class Privacy(Account):
     )
     file: str | None = setting(
         None,
-        "CSV with one level or ε per private record in its only column, where there is no such column "
+        "CSV with one level or ε per private record in its only column, in the order of the records "
+        "(images of a folder: class by class, and each class by file names), where there is no such column "
         "in the table.",
         kind="path",
         example='"privacy.csv"',

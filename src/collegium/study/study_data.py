@@ -18,7 +18,7 @@ from collegium.budgets import NOTHING, Budgets, epsilon_group, two_budgets
 from collegium.checks import listed, shown
 from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any
-from collegium.data.datasets.table_files import is_csv
+from collegium.data.datasets.table_files import is_csv, refuse_blank_lines
 from collegium.data.engines.places import Place
 from collegium.data.engines.sources import fingerprint_of, header_at, is_text, read_whole
 from collegium.data.headers import NO_HEADER, has_header
@@ -586,13 +586,15 @@ def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str
 
 def _levels_of_file(config: StudyConfig, path: Path, private: _Records) -> NDArray[Any]:
     """Read the level of each record where it stands in a file of its own."""
+    if is_csv(path):
+        refuse_blank_lines(path)
     given = _one_column(
         read_any(path, separator=config.data.separator, as_text=True), "privacy.file"
     )
     if len(given) != private.n_rows:
         raise InputError(
-            f"privacy.file has {len(given)} rows, but there are {private.n_rows} records: give one level "
-            "or ε per record, below a header"
+            f"privacy.file ({path.name}) has {len(given):,} levels, but there are {private.n_rows:,} "
+            "records: give one level or ε per record, below a header"
         )
     return np.asarray(given[private.rows])
 

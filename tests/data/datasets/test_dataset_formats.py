@@ -142,7 +142,7 @@ class TestParquet:
         refused(read_table, tmp_path, "not readable Parquet")
 
     def test_damaged_and_empty(self, tmp_path):
-        refused(read_table, tmp_path, "without .parquet files")
+        refused(read_table, tmp_path, "without images or .parquet files")
         refused(read_table, write(tmp_path / "t.parquet", b"PAR1 no"), "not readable Parquet")
         self.frame.to_parquet(tmp_path / "t.parquet")
         content = (tmp_path / "t.parquet").read_bytes()

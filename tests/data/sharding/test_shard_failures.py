@@ -83,7 +83,7 @@ def rewrite(folder, column, value, rows=(5,), part=1):
 
 
 def test_a_folder_without_parquet_or_without_records_is_refused(tmp_path):
-    refused("without .parquet files", tmp_path)
+    refused("without images or .parquet files", tmp_path)
     refused("does not exist", tmp_path / "nowhere")
     people(0).to_parquet(tmp_path / "none.parquet", index=False)
     refused("holds no record", tmp_path)

@@ -90,6 +90,20 @@ def read_table(
     raise unknown_format(path, "is not named as a table is", "give a table, or rename the file")
 
 
+def refuse_blank_lines(path: Path) -> None:
+    """Refuse a CSV file of one column with a blank line before its last: whose value is missing there?"""
+    with open_raw(path) as stream:
+        lines = [line.strip() for line in stream]
+    while lines and not lines[-1]:
+        lines.pop()
+    if b"" in lines:
+        raise refusal(
+            path,
+            f"has a blank line, line {lines.index(b'') + 1}",
+            "give a value there, or remove it if it stands for no record",
+        )
+
+
 def parse_csv(stream: BinaryIO, separator: str = ",", **options: Any) -> pd.DataFrame:
     """Parse the uncompressed bytes of a CSV file, taking cells literally.
 
@@ -231,7 +245,7 @@ def parquet_files(folder: Path) -> list[Path]:
     files = sorted(file for file in folder.rglob("*.parquet") if file.is_file())
     if not files:
         raise refusal(
-            folder, "is a folder without images and .parquet files", "give another folder or a file"
+            folder, "is a folder without images or .parquet files", "give another folder or a file"
         )
     return files
 

@@ -21,8 +21,12 @@ def transformed(transformer: Any, X: Any) -> Any:
     together = _together(transformer)
     if together is None or not isinstance(X, np.ndarray) or len(X) <= together:
         return transformer.transform(X)
-    parts = range(0, len(X), together)
-    return np.concatenate([transformer.transform(X[first : first + together]) for first in parts])
+    part = transformer.transform(X[:together])
+    made = np.empty((len(X), *part.shape[1:]), dtype=part.dtype)
+    made[:together] = part
+    for first in range(together, len(X), together):
+        made[first : first + together] = transformer.transform(X[first : first + together])
+    return made
 
 
 def shows_as_it_learns(transformer: Any) -> bool:
