@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 # Powers of two of a row's largest entry: squares end at 2^1024, and scikit-learn's normaliser, which leaves
 # rows shorter than 2^-48 as they are, takes all others from here on as they are.
 _SHORT, _LONG = -40, 400
-_TOGETHER = 4096
+_TOGETHER = 1024
 
 
 def as_rows(seen: Any, what: str) -> Floats:
