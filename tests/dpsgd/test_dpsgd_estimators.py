@@ -547,3 +547,23 @@ class TestNumbers:
     def test_bad_targets(self, y, said):
         with pytest.raises(InputError, match=said):
             self.fitted(y)
+
+
+def test_images_of_another_size_are_refused_and_flattened_ones_are_the_same():
+    random = np.random.default_rng(0)
+    X = random.random((260, 16, 16))
+    y = (X[:, :8].mean(axis=(1, 2)) > 0.5).astype(int)
+    model = cg.DPSGDClassifier(classes=[0, 1], noise_seed=1, steps=3)
+    model.fit(X[:150], y[:150], budgets=5.0, X_public=X[150:])
+    expected = model.predict(X[:20])
+    for same in (X[:20].reshape(20, 256), X[:20, :, :, None]):
+        assert (model.predict(same) == expected).all()
+    for other in (
+        random.random((5, 20, 20)),
+        random.random((5, 16)),
+        random.random((5, 16, 16, 3)),
+    ):
+        with pytest.raises(
+            InputError, match=r"records of shape .* fitted to records of shape \(16, 16"
+        ):
+            model.predict(other)

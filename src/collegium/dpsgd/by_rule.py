@@ -173,14 +173,14 @@ def mostly_noise(plan: DPSGDPlan, loss: Loss) -> str:
 
 
 def few_public(X_public: Any) -> str:
-    """Say so if public records are too few to learn from how records are shown to a model; else empty."""
+    """Say so if public records are too few to learn from them how a model sees records; else empty."""
     n = int(X_public.shape[0])
     least = _FEW_IMAGES if kind_of_records(X_public) == IMAGES else _FEW_ROWS
     if n >= least:
         return ""
     return (
-        f"{n} public record{'s are' if n > 1 else ' is'} few to learn from how records are shown to the "
-        "model, which is then worse than it could be: a few hundred do better"
+        f"{n} public record{'s are' if n > 1 else ' is'} too few to learn how records are best shown to the "
+        "model: a few hundred do better"
     )
 
 

@@ -74,6 +74,7 @@ class Face(BaseEstimator):  # type: ignore[misc]
     def _remember(self, given: FitInputs) -> None:
         self._column_types = given.types
         self.n_features_in_ = given.n_features
+        self._of_each = tuple(int(size) for size in given.records.X.shape[1:])
         if given.feature_names is not None:
             self.feature_names_in_ = given.feature_names
 
@@ -84,7 +85,9 @@ class Face(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         if names is not None and hasattr(records, "columns"):
             records = _in_order(records, names)
-        if records.shape[1] != self.n_features_in_:
+        if len(self._of_each) > 1:
+            self._require_shape(records)
+        elif records.shape[1] != self.n_features_in_:
             raise InputError(
                 f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
@@ -102,6 +105,15 @@ class Face(BaseEstimator):  # type: ignore[misc]
         if self._column_types is not None and hasattr(records, "columns"):
             records = self._column_types.applied(records, "new", tell=False)
         return records
+
+    def _require_shape(self, images: Any) -> None:
+        """Refuse images of another size; whether they are flattened is the view's to judge."""
+        given = tuple(int(size) for size in images.shape[1:])
+        if np.prod(given) != np.prod(self._of_each):
+            raise InputError(
+                f"X has records of shape {given}, and the model was fitted to records of shape "
+                f"{self._of_each}: bring them to that size"
+            )
 
     def _tell_of_names(self, line: str) -> None:
         """Warn as scikit-learn does, and in its class of warnings."""
